@@ -1,0 +1,65 @@
+# Heavy third-party headers, compiled once and shared by all modules and tests.
+add_library(pith_pch STATIC "${CMAKE_SOURCE_DIR}/cmake/pch.cc")
+target_link_libraries(pith_pch PRIVATE pith_options nlohmann_json::nlohmann_json fmt::fmt spdlog::spdlog absl::statusor absl::strings
+                      absl::flat_hash_map absl::flat_hash_set absl::span)
+target_precompile_headers(pith_pch PRIVATE <algorithm> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <string>
+                          <string_view> <utility> <vector> <absl/container/flat_hash_map.h> <absl/status/status.h>
+                          <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/string_view.h> <absl/types/span.h>
+                          <nlohmann/json.hpp>)
+if(PITH_TESTS)
+  add_library(pith_test_pch STATIC "${CMAKE_SOURCE_DIR}/cmake/pch.cc")
+  target_link_libraries(pith_test_pch PRIVATE pith_options nlohmann_json::nlohmann_json absl::statusor absl::strings
+                        absl::flat_hash_map absl::span GTest::gmock)
+  target_precompile_headers(pith_test_pch PRIVATE <algorithm> <cmath> <cstdint> <map> <memory> <string> <vector>
+                            <absl/status/statusor.h> <gtest/gtest.h> <gmock/gmock.h> <nlohmann/json.hpp>)
+endif()
+
+# add_module(NAME DEPS other_module... LIBS library...)
+#   Builds libpith_NAME from every .cc below the calling folder except *_test.cc, *_bench.cc, *_fuzz.cc and main.cc, and one test
+#   binary NAME_test from the *_test.cc beside them. DEPS are the only modules it may include (lint.layering checks it).
+function(add_module NAME)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
+  set(tests ${sources})
+  set(fuzzers ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_bench|_fuzz|/main)\\.cc$")
+  list(TRANSFORM ARG_DEPS PREPEND pith_ OUTPUT_VARIABLE dep_targets)
+  list(TRANSFORM ARG_TEST_DEPS PREPEND pith_ OUTPUT_VARIABLE test_dep_targets)
+  if(sources)
+    add_library(pith_${NAME} STATIC ${sources})
+    target_link_libraries(pith_${NAME} PUBLIC pith_options ${dep_targets} ${ARG_LIBS})
+    target_precompile_headers(pith_${NAME} REUSE_FROM pith_pch)
+    set_isa_flags(${sources})
+  else()
+    add_library(pith_${NAME} INTERFACE)
+    target_link_libraries(pith_${NAME} INTERFACE pith_options ${dep_targets} ${ARG_LIBS})
+  endif()
+  if(PITH_TESTS AND tests)
+    add_executable(${NAME}_test ${tests})
+    target_link_libraries(${NAME}_test PRIVATE pith_${NAME} ${test_dep_targets} ${ARG_TEST_LIBS} GTest::gmock GTest::gtest_main)
+    target_precompile_headers(${NAME}_test REUSE_FROM pith_test_pch)
+    gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. PROPERTIES LABELS unit TIMEOUT 120 DISCOVERY_TIMEOUT 60)
+  endif()
+  foreach(fuzzer IN LISTS fuzzers)
+    add_fuzz_target("${fuzzer}" pith_${NAME})
+  endforeach()
+endfunction()
+
+# add_fuzz_target(SOURCE LIBRARY): a libFuzzer binary with PITH_FUZZ, otherwise a program that replays tests/fuzz/<name>/ as a test.
+function(add_fuzz_target SOURCE LIBRARY)
+  get_filename_component(name "${SOURCE}" NAME_WE)
+  set(corpus "${CMAKE_SOURCE_DIR}/tests/fuzz/${name}")
+  if(PITH_FUZZ)
+    add_executable(${name} "${SOURCE}")
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  elseif(PITH_TESTS)
+    add_executable(${name} "${SOURCE}" "${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cc")
+    add_test(NAME fuzz.${name} COMMAND ${name} "${corpus}")
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+  else()
+    return()
+  endif()
+  target_link_libraries(${name} PRIVATE ${LIBRARY})
+endfunction()

@@ -1,0 +1,1 @@
+// Carries the precompiled headers; see cmake/module.cmake.

@@ -1,0 +1,61 @@
+#include "base/cpu_features.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/status.h"
+#include "base/thread_pool.h"
+
+namespace pith {
+
+absl::string_view IsaName(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar: return "scalar";
+    case Isa::kAvx2: return "avx2";
+    case Isa::kAvx512: return "avx512";
+    case Isa::kAvx512Vnni: return "avx512_vnni";
+  }
+  return "unknown";
+}
+
+Isa DetectIsa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
+                    __builtin_cpu_supports("bmi2");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16") &&
+                    __builtin_cpu_supports("avx512vbmi");
+  return vnni ? Isa::kAvx512Vnni : avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kScalar;
+#else
+  return Isa::kScalar;
+#endif
+}
+
+absl::StatusOr<Isa> SelectIsa() {
+  const Isa best = DetectIsa();
+  const char* forced = std::getenv("PITH_FORCE_ISA");
+  if (forced == nullptr || *forced == '\0') return best;
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni}) {
+    if (IsaName(isa) != forced) continue;
+    if (isa > best) return UnavailableError("PITH_FORCE_ISA: expected an instruction set of this CPU (best: ", IsaName(best), "), found ", forced);
+    return isa;
+  }
+  return UsageError("PITH_FORCE_ISA: expected scalar, avx2, avx512 or avx512_vnni, found ", Printable(forced));
+}
+
+std::string CpuDescription() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line, model = "unknown CPU";
+  while (std::getline(info, line)) {
+    if (line.rfind("model name", 0) == 0) {
+      const size_t colon = line.find(": ");
+      if (colon != std::string::npos) model = line.substr(colon + 2);
+      break;
+    }
+  }
+  return absl::StrCat(model, ", ", UsableCpus(), " CPUs, ", IsaName(DetectIsa()));
+}
+
+}  // namespace pith

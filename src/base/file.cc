@@ -1,0 +1,255 @@
+#include "base/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/status.h"
+
+namespace pith {
+namespace {
+
+std::string Errno() { return std::strerror(errno); }
+
+absl::Status OpenError(const std::string& path) {
+  if (errno == ENOENT || errno == ENOTDIR) return MissingInputError(Printable(path, 500), ": no such file");
+  return IoError(Printable(path, 500), ": cannot open: ", Errno());
+}
+
+absl::Status FsyncPath(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return IoError(path, ": cannot open to sync: ", Errno());
+  const int result = fsync(fd);
+  const std::string reason = Errno();
+  close(fd);
+  return result == 0 ? absl::OkStatus() : IoError(path, ": fsync: ", reason);
+}
+
+// Opens a regular file and reports its size.
+absl::StatusOr<int> OpenRegular(const std::string& path, size_t* size) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return OpenError(path);
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(fd);
+    return BadFileError(Printable(path, 500), ": expected a regular file, found a directory or device");
+  }
+  *size = static_cast<size_t>(info.st_size);
+  return fd;
+}
+
+std::string PartialName(const std::string& path) { return absl::StrCat(path, ".partial-", getpid()); }
+
+}  // namespace
+
+absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  MappedFile file;
+  ASSIGN_OR_RETURN(const int fd, OpenRegular(path, &file.size_));
+  file.path_ = path;
+  if (file.size_ > 0) {
+    void* data = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) {
+      const std::string reason = Errno();
+      close(fd);
+      return IoError(path, ": mmap of ", file.size_, " bytes: ", reason);
+    }
+    file.data_ = static_cast<const uint8_t*>(data);
+  }
+  close(fd);
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) {
+  size_t size = 0;
+  ASSIGN_OR_RETURN(const int fd, OpenRegular(path, &size));
+  if (size > max_bytes) {
+    close(fd);
+    return BadFileError(path, ": expected at most ", max_bytes, " bytes, found ", size);
+  }
+  std::string content(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n = read(fd, content.data() + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      const std::string reason = Errno();
+      close(fd);
+      return IoError(path, ": read: ", reason);
+    }
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  close(fd);
+  content.resize(done);
+  return content;
+}
+
+bool FileExists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+absl::StatusOr<uint64_t> FileSize(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return OpenError(path);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
+  DIR* dir = opendir(path.c_str());
+  if (dir == nullptr) return OpenError(path);
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(dir)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  closedir(dir);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<AtomicFileWriter> AtomicFileWriter::Create(const std::string& path) {
+  AtomicFileWriter writer;
+  writer.path_ = path;
+  writer.partial_path_ = PartialName(path);
+  writer.fd_ = open(writer.partial_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (writer.fd_ < 0) return CannotCreateError(Printable(path, 500), ": cannot create: ", Errno());
+  return writer;
+}
+
+AtomicFileWriter::AtomicFileWriter(AtomicFileWriter&& other) noexcept
+    : path_(std::move(other.path_)), partial_path_(std::move(other.partial_path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+AtomicFileWriter::~AtomicFileWriter() {
+  if (fd_ < 0) return;
+  close(fd_);
+  unlink(partial_path_.c_str());
+}
+
+absl::Status AtomicFileWriter::Append(absl::Span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd_, bytes.data(), std::min(bytes.size(), size_t{1} << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return IoError(path_, ": write of ", bytes.size(), " bytes: ", Errno());
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFileWriter::Append(absl::string_view text) {
+  return Append(absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+}
+
+absl::Status AtomicFileWriter::Commit() {
+  if (fsync(fd_) != 0) return IoError(path_, ": fsync: ", Errno());
+  if (close(std::exchange(fd_, -1)) != 0) {
+    const std::string reason = Errno();
+    unlink(partial_path_.c_str());
+    return IoError(path_, ": close: ", reason);
+  }
+  if (rename(partial_path_.c_str(), path_.c_str()) != 0) {
+    const std::string reason = Errno();
+    unlink(partial_path_.c_str());
+    return CannotCreateError(path_, ": rename: ", reason);
+  }
+  return FsyncPath(DirName(path_));
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
+  ASSIGN_OR_RETURN(AtomicFileWriter writer, AtomicFileWriter::Create(path));
+  RETURN_IF_ERROR(writer.Append(content));
+  return writer.Commit();
+}
+
+absl::StatusOr<AtomicDirectoryWriter> AtomicDirectoryWriter::Create(const std::string& path) {
+  AtomicDirectoryWriter writer;
+  writer.path_ = path;
+  while (writer.path_.size() > 1 && writer.path_.back() == '/') writer.path_.pop_back();
+  struct stat info;
+  if (lstat(writer.path_.c_str(), &info) == 0) {
+    if (!S_ISDIR(info.st_mode)) return CannotCreateError(Printable(path, 500), ": expected no file of this name, found one");
+    ASSIGN_OR_RETURN(const auto names, ListDirectory(writer.path_));
+    if (!names.empty()) return CannotCreateError(Printable(path, 500), ": expected a new or empty directory, found ", names.size(), " entries");
+  }
+  writer.staging_path_ = PartialName(writer.path_);
+  std::error_code ignored;
+  std::filesystem::remove_all(writer.staging_path_, ignored);
+  if (mkdir(writer.staging_path_.c_str(), 0777) != 0) {
+    const std::string reason = Errno();
+    writer.staging_path_.clear();
+    return CannotCreateError(Printable(path, 500), ": cannot create: ", reason);
+  }
+  return writer;
+}
+
+AtomicDirectoryWriter::AtomicDirectoryWriter(AtomicDirectoryWriter&& other) noexcept
+    : path_(std::move(other.path_)), staging_path_(std::exchange(other.staging_path_, "")) {}
+
+AtomicDirectoryWriter::~AtomicDirectoryWriter() {
+  if (staging_path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(staging_path_, ignored);
+}
+
+absl::Status AtomicDirectoryWriter::Commit() {
+  RETURN_IF_ERROR(FsyncPath(staging_path_));
+  // rename(2) replaces an existing directory only when it is empty, which Create has asked for.
+  if (rename(staging_path_.c_str(), path_.c_str()) != 0) return CannotCreateError(path_, ": rename: ", Errno());
+  staging_path_.clear();
+  return FsyncPath(DirName(path_));
+}
+
+absl::StatusOr<uint64_t> FreeDiskBytes(const std::string& path) {
+  std::string probe = path;
+  struct statvfs info;
+  while (statvfs(probe.c_str(), &info) != 0) {
+    if (probe == "/" || probe == ".") return IoError(path, ": statvfs: ", Errno());
+    probe = DirName(probe);
+  }
+  return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
+}
+
+std::string JoinPath(absl::string_view directory, absl::string_view name) {
+  if (directory.empty()) return std::string(name);
+  return absl::StrCat(directory, directory.back() == '/' ? "" : "/", name);
+}
+
+std::string BaseName(absl::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t slash = path.rfind('/');
+  return std::string(slash == absl::string_view::npos || path.size() == 1 ? path : path.substr(slash + 1));
+}
+
+std::string DirName(absl::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t slash = path.rfind('/');
+  if (slash == absl::string_view::npos) return ".";
+  return slash == 0 ? "/" : std::string(path.substr(0, slash));
+}
+
+}  // namespace pith

@@ -1,0 +1,101 @@
+// Reading and writing files: read-only mappings, bounded reads, and writes that appear under their final name whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace pith {
+
+// A whole regular file mapped read-only. Movable; the bytes stay valid as long as the object (or what it was moved to) lives.
+// Thread-safe to read. A file truncated by someone else while mapped raises SIGBUS, as with every mmap.
+class MappedFile {
+ public:
+  // Errors: kNotFound (no such file), kDataLoss (a directory, FIFO or device), kAborted (I/O).
+  static absl::StatusOr<MappedFile> Open(const std::string& path);
+
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  ~MappedFile();
+
+  const std::string& path() const { return path_; }
+  absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
+  absl::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  std::string path_;
+  const uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// The content of a small file. Errors: kNotFound, kDataLoss if longer than max_bytes or no regular file, kAborted.
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes = size_t{512} << 20);
+
+bool FileExists(const std::string& path);
+bool IsDirectory(const std::string& path);
+absl::StatusOr<uint64_t> FileSize(const std::string& path);
+
+// Names of the entries of a directory, sorted, without "." and "..". Errors: kNotFound, kAborted.
+absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
+
+// Writes a temporary sibling "path.partial-PID", and on Commit fsyncs it, renames it to `path` and fsyncs the directory.
+// Destroyed without Commit, it removes the temporary file. Not thread-safe.
+class AtomicFileWriter {
+ public:
+  // Errors: kPermissionDenied when the file cannot be created.
+  static absl::StatusOr<AtomicFileWriter> Create(const std::string& path);
+  AtomicFileWriter(AtomicFileWriter&& other) noexcept;
+  AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
+  ~AtomicFileWriter();
+
+  // Errors: kAborted with the path and errno text (no space left, I/O error). After an error, only destruction is valid.
+  absl::Status Append(absl::Span<const uint8_t> bytes);
+  absl::Status Append(absl::string_view text);
+  absl::Status Commit();
+
+ private:
+  AtomicFileWriter() = default;
+  std::string path_, partial_path_;
+  int fd_ = -1;
+};
+
+// AtomicFileWriter in one call.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
+
+// A directory built under "path.partial-PID" beside `path` and renamed to it on Commit (every file fsynced by its writer, then
+// the directory). Destroyed without Commit, it removes what was written. Errors of Create: kPermissionDenied if `path` exists
+// already (unless it is an empty directory) or its parent cannot be written. Not thread-safe.
+class AtomicDirectoryWriter {
+ public:
+  static absl::StatusOr<AtomicDirectoryWriter> Create(const std::string& path);
+  AtomicDirectoryWriter(AtomicDirectoryWriter&& other) noexcept;
+  AtomicDirectoryWriter& operator=(AtomicDirectoryWriter&&) = delete;
+  ~AtomicDirectoryWriter();
+
+  // Where to write files before Commit.
+  const std::string& staging_path() const { return staging_path_; }
+  absl::Status Commit();
+
+ private:
+  AtomicDirectoryWriter() = default;
+  std::string path_, staging_path_;
+};
+
+// Free bytes for an unprivileged writer on the file system of `path` (or of its nearest existing parent).
+absl::StatusOr<uint64_t> FreeDiskBytes(const std::string& path);
+
+// "a/b" + "c" = "a/b/c".
+std::string JoinPath(absl::string_view directory, absl::string_view name);
+// The last component; the part before it ("." when there is none).
+std::string BaseName(absl::string_view path);
+std::string DirName(absl::string_view path);
+
+}  // namespace pith

@@ -1,0 +1,39 @@
+#include "base/interrupt.h"
+
+#include <csignal>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "base/status.h"
+
+namespace pith {
+namespace {
+
+std::atomic<int> received{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void Handle(int signal) {
+  if (signal == SIGINT && received.load(std::memory_order_relaxed) == SIGINT) _exit(kExitInterrupted);
+  received.store(signal, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void InstallSignalHandlers() {
+  struct sigaction action = {};
+  action.sa_handler = Handle;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+int InterruptSignal() { return received.load(std::memory_order_relaxed); }
+
+absl::Status CheckInterrupted() { return InterruptSignal() == 0 ? absl::OkStatus() : CancelledError("interrupted"); }
+
+void SetInterruptSignal(int signal) { received.store(signal, std::memory_order_relaxed); }
+
+}  // namespace pith
