@@ -1,0 +1,45 @@
+// How one tensor (weights, activations or KV cache) is quantized, in the words of compressed-tensors.
+// Source: compressed-tensors `QuantizationArgs`; docs/formats/compressed_tensors.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/json.h"
+
+namespace pith {
+
+enum class QuantizationType { kInt, kFloat };
+enum class QuantizationStrategy { kTensor, kChannel, kGroup, kBlock, kToken };
+
+absl::string_view StrategyName(QuantizationStrategy strategy);  // "tensor", "channel", ...
+
+struct QuantizationArgs {
+  int num_bits = 8;                                        // 1..8
+  QuantizationType type = QuantizationType::kInt;          // kFloat: 8 bits = e4m3fn
+  bool symmetric = true;
+  QuantizationStrategy strategy = QuantizationStrategy::kTensor;
+  int group_size = 0;                                      // > 0 with kGroup only; 0 with kGroup in a preset: "auto"
+  int block_rows = 0, block_cols = 0;                      // with kBlock only
+  bool dynamic = false;                                    // activations: scales at run time
+
+  // Largest and smallest signed code: [-2^(b-1), 2^(b-1)-1].
+  int min_code() const { return -(1 << (num_bits - 1)); }
+  int max_code() const { return (1 << (num_bits - 1)) - 1; }
+  bool operator==(const QuantizationArgs&) const = default;
+};
+
+// Rejects combinations that mean nothing (a group strategy without a size, token without dynamic, 3-bit float, ...).
+// Errors: kInvalidArgument with a sentence that says which.
+absl::Status Validate(const QuantizationArgs& args);
+
+// From and to the JSON of quantization_config. Reading follows the published defaults for absent keys (strategy from group_size)
+// and refuses unknown keys (kDataLoss with the key) but for the known newer ones that change nothing when null.
+absl::StatusOr<QuantizationArgs> ParseQuantizationArgs(const Json& json);
+Json ToJson(const QuantizationArgs& args);  // the smallest key set that every published reader accepts
+
+}  // namespace pith
