@@ -1,0 +1,67 @@
+// Rows of the kernel tables. A GEMM row says what it consumes and how; operator rows say which instruction set they use.
+// Tables are constexpr arrays, one per ISA folder (table.cc); registry.h lists them. POD only: ISA folders include this header.
+//
+// Name grammar: <op>_<act>_<weight>_<out>__<isa>, e.g. gemm_bf16_w4g_f32__avx512_vnni, attention_f32_bf16_bf16__avx2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/activation.h"
+#include "kernels/attention.h"
+#include "kernels/embedding.h"
+#include "kernels/gemm.h"
+#include "kernels/normalization.h"
+#include "kernels/rotary.h"
+
+namespace pith {
+
+enum class KernelIsa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3 };  // the order of base/cpu_features.h Isa
+
+// Weight families a GEMM row can consume.
+enum class GemmWeight : int32_t {
+  kBf16 = 0,     // dense
+  kW8Grouped = 1,  // 5..8 bit codes in one byte each
+  kW4Grouped = 2,  // 2..4 bit codes, two per byte
+};
+
+struct GemmKernelEntry {
+  const char* name;
+  GemmWeight weight;
+  const char* activation;      // "bf16"; shown by inspect
+  const char* accumulator;     // "f32", "int32 per group, f32 across"
+  KernelIsa isa;
+  // nullptr, or why the row cannot run the problem (static text: "group_size % 8 != 0").
+  const char* (*can_implement)(const GemmProblem&);
+  size_t (*prepack_bytes)(const GemmProblem&);
+  void (*prepack)(const GemmPrepackParams&);
+  void (*run)(const GemmParams&);
+};
+
+// One row per operator; the union of pointers is typed by which one is set (exactly one).
+struct OperatorEntry {
+  const char* name;
+  KernelIsa isa;
+  void (*attention)(const AttentionParams&) = nullptr;
+  void (*kv_append)(const KvAppendParams&) = nullptr;
+  void (*rms_norm)(const RmsNormParams&) = nullptr;
+  void (*rotary)(const RotaryParams&) = nullptr;
+  void (*gated_activation)(const GatedActivationParams&) = nullptr;
+  void (*embedding)(const EmbeddingParams&) = nullptr;
+  void (*convert)(const ConvertParams&) = nullptr;
+};
+
+struct KernelTable {
+  const GemmKernelEntry* gemm;
+  size_t num_gemm;
+  const OperatorEntry* operators;
+  size_t num_operators;
+};
+
+// Defined by each ISA folder's table.cc.
+extern const KernelTable kKernelTable__scalar;
+extern const KernelTable kKernelTable__avx2;
+extern const KernelTable kKernelTable__avx512;
+extern const KernelTable kKernelTable__avx512_vnni;
+
+}  // namespace pith

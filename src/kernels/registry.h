@@ -1,0 +1,16 @@
+// All kernel rows this binary has, best instruction set first.
+#pragma once
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "base/cpu_features.h"
+#include "kernels/kernel_entry.h"
+
+namespace pith {
+
+// Every GEMM row of every table, best ISA first; rows of one ISA in table order (preferred first).
+std::vector<const GemmKernelEntry*> AllGemmKernels();
+std::vector<const OperatorEntry*> AllOperators();
+
+}  // namespace pith

@@ -1,0 +1,37 @@
+// Chooses kernels for this CPU (or for PITH_FORCE_ISA) and keeps the reason of every refusal, so `pith inspect` can print them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/cpu_features.h"
+#include "kernels/kernel_entry.h"
+
+namespace pith {
+
+struct GemmSelection {
+  const GemmKernelEntry* kernel = nullptr;
+  std::vector<std::string> refused;   // "gemm_bf16_w4g_f32__avx512_vnni: group_size % 8 != 0"
+};
+
+// The first row, best ISA first, that can run `problem` with weights of family `weight` and has an ISA of at most `isa`.
+// Errors: kUnimplemented listing every refusal.
+absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& problem, Isa isa);
+
+// One of each operator for an ISA; a missing one falls back to the next lower ISA. Scalar has them all.
+struct Operators {
+  Isa isa = Isa::kScalar;
+  void (*attention)(const AttentionParams&) = nullptr;
+  void (*kv_append)(const KvAppendParams&) = nullptr;
+  void (*rms_norm)(const RmsNormParams&) = nullptr;
+  void (*rotary)(const RotaryParams&) = nullptr;
+  void (*gated_activation)(const GatedActivationParams&) = nullptr;
+  void (*embedding)(const EmbeddingParams&) = nullptr;
+  void (*convert)(const ConvertParams&) = nullptr;
+  std::vector<std::string> names;     // the rows chosen, for reports
+};
+Operators SelectOperators(Isa isa);
+
+}  // namespace pith

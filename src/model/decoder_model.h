@@ -1,0 +1,69 @@
+// A decoder-only transformer loaded from an artifact, ready to run: weights prepacked for the chosen kernels.
+//
+//   ASSIGN_OR_RETURN(auto model, DecoderModel::Load(*reader, {.num_threads = 2}));
+//   ASSIGN_OR_RETURN(KvStorage kv, KvStorage::Create(model->MakeKvSpec(num_blocks)));
+//   RETURN_IF_ERROR(model->Forward(batch, kv, logits));
+//
+// Row invariance: the logits of a token are the same bits whatever else is in the batch, wherever its prefill was cut into chunks, and
+// however many threads run. One Forward at a time (it uses the model's workspace and pool); different models may run side by side.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "artifact/artifact_reader.h"
+#include "base/cpu_features.h"
+#include "base/thread_pool.h"
+#include "kv_cache/kv_storage.h"
+#include "model/decoder_config.h"
+#include "model/forward_batch.h"
+#include "model/layer_observer.h"
+
+namespace pith {
+
+struct LoadOptions {
+  ThreadPool* pool = nullptr;          // borrowed; must outlive the model
+  Isa isa = Isa::kScalar;              // usually SelectIsa()
+  std::function<void(int64_t done, int64_t total)> progress;  // tensors loaded; may be empty
+};
+
+// How one linear layer (or the embedding) is stored and run: a row of `pith inspect`.
+struct TensorDataPath {
+  std::string name;                    // "model.layers.0.self_attn.q_proj"
+  int64_t out = 0, in = 0;
+  std::string packing;                 // stored format: "bf16", "pack-quantized", "Q4_K", ...
+  double stored_bits = 0;              // per weight in the file, scales included
+  std::string scale_dtype;             // "" for dense
+  int64_t group_size = 0;
+  std::string activation, accumulator, output, kernel, isa;
+  std::vector<std::string> refused;    // better rows that could not run it, with reasons
+  int64_t stored_bytes = 0, resident_bytes = 0;
+};
+
+class DecoderModel {
+ public:
+  virtual ~DecoderModel() = default;
+
+  // Errors: those of ParseDecoderConfig; kDataLoss for missing or misshapen tensors and for NaN/Inf in weights (tensor and index named).
+  static absl::StatusOr<std::unique_ptr<DecoderModel>> Load(const ArtifactReader& reader, const LoadOptions& options);
+
+  virtual const DecoderConfig& config() const = 0;
+  virtual KvCacheSpec MakeKvSpec(int64_t num_blocks) const = 0;
+  virtual const std::vector<TensorDataPath>& data_path() const = 0;
+  // A short name of the whole path, for evidence: "W4A16/bf16", "BF16/bf16", "Q4_K+Q6_K/bf16".
+  virtual std::string DataPathName() const = 0;
+  virtual int64_t resident_weight_bytes() const = 0;
+
+  // Runs the batch: appends keys and values to `kv` at the rows' positions and writes logits [logits_rows, vocab_size] f32.
+  // `logits` has room for exactly that. Errors: kInvalidArgument for token ids or positions out of range.
+  virtual absl::Status Forward(const ForwardBatch& batch, KvStorage& kv, absl::Span<float> logits) = 0;
+
+  // Also hands the layer inputs to `observer` (nullptr: none) while running. See layer_observer.h.
+  virtual void SetObserver(LayerObserver* observer) = 0;
+};
+
+}  // namespace pith

@@ -1,0 +1,18 @@
+// A hook that sees what flows into the linear layers during Forward: calibration statistics and activation-error reports use it.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace pith {
+
+class LayerObserver {
+ public:
+  virtual ~LayerObserver() = default;
+  // The input of the linear modules named (those that share it: q, k and v), bf16 bits [num_rows, dim] contiguous.
+  // Called on the thread that called Forward, between operators; must not keep the pointer.
+  virtual void OnLinearInput(absl::string_view module, const uint16_t* input, int64_t num_rows, int64_t dim) = 0;
+};
+
+}  // namespace pith
