@@ -1,0 +1,89 @@
+// Stored formats of quantized weights: which tensors a module has on disk, and the way from and to QuantizedTensor.
+// Formats define bytes (independent of any instruction set); the layout kernels read is made at load by their prepack.
+//
+//   weight_packed   I32 [out, ceil(in * bits / 32)]   pack-quantized
+//   weight          I8  [out, in]                     int-quantized, naive-quantized
+//   weight_scale    BF16, F16 or F32; [out, in / group_size] group, [out, 1] channel, [1] tensor
+//   weight_zero_point   asymmetric only; pack-quantized: I32 [ceil(out * bits / 32), scale columns], else I8 of the scale's shape
+//   weight_shape    I64 [2] = {out, in}               pack-quantized
+// Byte-level page: docs/formats/compressed_tensors.md. All functions are pure and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "quantization/quantization_args.h"
+#include "quantization/quantized_tensor.h"
+#include "tensor/tensor.h"
+
+namespace pith {
+
+// One tensor to be written: `<module>.<suffix>`.
+struct StoredTensor {
+  std::string suffix;  // "weight_packed"
+  Tensor tensor;
+};
+
+// One tensor as found in a file; borrowed.
+struct StoredTensorView {
+  std::string suffix;  // the tensor's name without "<module>."
+  TensorView view;
+};
+
+// What a file holds for one module, its bias left out. `module` is only used in messages.
+struct ModuleTensors {
+  std::string module;  // "model.layers.3.mlp.down_proj"
+  std::vector<StoredTensorView> tensors;
+
+  const TensorView* Find(absl::string_view suffix) const;  // nullptr when absent
+};
+
+struct MatrixShape {
+  int64_t out = 0, in = 0;
+};
+
+// One row of THE TABLE.
+struct WeightFormat {
+  absl::string_view name;  // "pack-quantized"
+  int min_bits, max_bits;
+  absl::string_view weight_suffix;  // the tensor that holds the codes
+  // Shape of the weight matrix. Reads the data of weight_shape where the format has one.
+  absl::StatusOr<MatrixShape> (*read_shape)(const ModuleTensors& tensors);
+  // Tensors in the order they are best written. `args` says the strategy and whether zero points are stored.
+  absl::StatusOr<std::vector<StoredTensor>> (*encode)(const QuantizedTensor& weight, const QuantizationArgs& args);
+  // Presence, dtypes and shapes only; no data is read but weight_shape.
+  absl::Status (*check)(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape);
+  // Runs `check` first.
+  absl::StatusOr<QuantizedTensor> (*decode)(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape);
+};
+
+// THE TABLE (format_table.cc).
+absl::Span<const WeightFormat> WeightFormats();
+
+// Errors: kUnimplemented with the known names.
+absl::StatusOr<const WeightFormat*> FindWeightFormat(absl::string_view name);
+
+// The functions below look the row up and refuse bit widths and types the format cannot hold (kUnimplemented).
+
+// Tensors of one module in `format`; scales are stored as weight.scale_dtype, which holds them exactly.
+// Errors: kInvalidArgument when `weight` and `args` disagree (bits, groups, zero points).
+absl::StatusOr<std::vector<StoredTensor>> EncodeWeight(absl::string_view format, const QuantizedTensor& weight,
+                                                       const QuantizationArgs& args);
+
+// Shape of the module's weight matrix: {out, in}. Errors: kDataLoss naming the tensor, the expectation and the finding.
+absl::StatusOr<MatrixShape> ReadWeightShape(absl::string_view format, const ModuleTensors& tensors);
+
+// Whether the tensors of a module are those of `format` for an [out, in] weight: a missing, unexpected or misshapen tensor or a wrong
+// dtype is kDataLoss. Meant for opening an artifact: touches no weight data.
+absl::Status CheckWeight(absl::string_view format, const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape);
+
+// The weight. Errors: those of CheckWeight; kDataLoss for a code outside the bit range, a scale that is not finite, zero points in a
+// symmetric weight that are not zero; kUnimplemented for a weight_g_idx other than i / group_size (activation order).
+absl::StatusOr<QuantizedTensor> DecodeWeight(absl::string_view format, const ModuleTensors& tensors, const QuantizationArgs& args,
+                                             MatrixShape shape);
+
+}  // namespace pith
