@@ -1,5 +1,5 @@
 // Rows of the kernel tables. A GEMM row says what it consumes and how; operator rows say which instruction set they use.
-// Tables are constexpr arrays, one per ISA folder (table.cc); registry.h lists them. POD only: ISA folders include this header.
+// Tables are constant arrays in each ISA folder (cpu/tables.h); registry.h lists them. POD only: ISA folders include this header.
 //
 // Name grammar: <op>_<act>_<weight>_<out>__<isa>, e.g. gemm_bf16_w4g_f32__avx512_vnni, attention_f32_bf16_bf16__avx2.
 #pragma once
@@ -50,18 +50,5 @@ struct OperatorEntry {
   void (*embedding)(const EmbeddingParams&) = nullptr;
   void (*convert)(const ConvertParams&) = nullptr;
 };
-
-struct KernelTable {
-  const GemmKernelEntry* gemm;
-  size_t num_gemm;
-  const OperatorEntry* operators;
-  size_t num_operators;
-};
-
-// Defined by each ISA folder's table.cc.
-extern const KernelTable kKernelTable__scalar;
-extern const KernelTable kKernelTable__avx2;
-extern const KernelTable kKernelTable__avx512;
-extern const KernelTable kKernelTable__avx512_vnni;
 
 }  // namespace pith

@@ -1,0 +1,35 @@
+#include "kernels/registry.h"
+
+#include "kernels/cpu/tables.h"
+
+namespace pith {
+namespace {
+
+static_assert(static_cast<int>(KernelIsa::kScalar) == static_cast<int>(Isa::kScalar));
+static_assert(static_cast<int>(KernelIsa::kAvx2) == static_cast<int>(Isa::kAvx2));
+static_assert(static_cast<int>(KernelIsa::kAvx512) == static_cast<int>(Isa::kAvx512));
+static_assert(static_cast<int>(KernelIsa::kAvx512Vnni) == static_cast<int>(Isa::kAvx512Vnni));
+
+}  // namespace
+
+std::vector<const GemmKernelEntry*> AllGemmKernels() {
+  std::vector<const GemmKernelEntry*> all;
+  for (const GemmTable* table : {&kGemmTable__avx512_vnni, &kGemmTable__avx512, &kGemmTable__avx2, &kGemmTable__scalar}) {
+    all.insert(all.end(), table->rows, table->rows + table->count);
+  }
+  return all;
+}
+
+std::vector<const OperatorEntry*> AllOperators() {
+  std::vector<const OperatorEntry*> all;
+  const auto append = [&all](const OperatorEntry* rows, size_t count) {
+    for (size_t i = 0; i < count; ++i) all.push_back(&rows[i]);
+  };
+  append(kOperators__avx512_vnni, kNumOperators__avx512_vnni);
+  append(kOperators__avx512, kNumOperators__avx512);
+  append(kOperators__avx2, kNumOperators__avx2);
+  append(kOperators__scalar, kNumOperators__scalar);
+  return all;
+}
+
+}  // namespace pith

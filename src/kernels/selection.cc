@@ -1,0 +1,63 @@
+#include "kernels/selection.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "kernels/registry.h"
+
+namespace pith {
+namespace {
+
+absl::string_view WeightName(GemmWeight weight) {
+  switch (weight) {
+    case GemmWeight::kBf16: return "bf16";
+    case GemmWeight::kW8Grouped: return "w8g";
+    case GemmWeight::kW4Grouped: return "w4g";
+  }
+  return "unknown";
+}
+
+// Takes the row's function if the operator is still missing; says whether it did.
+template <typename F>
+bool Take(F* chosen, F candidate) {
+  if (*chosen != nullptr || candidate == nullptr) return false;
+  *chosen = candidate;
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& problem, Isa isa) {
+  GemmSelection selection;
+  for (const GemmKernelEntry* row : AllGemmKernels()) {
+    if (row->weight != weight) continue;
+    if (static_cast<int>(row->isa) > static_cast<int>(isa)) {
+      selection.refused.push_back(absl::StrCat(row->name, ": needs ", IsaName(static_cast<Isa>(row->isa)), ", chosen ", IsaName(isa)));
+      continue;
+    }
+    const char* reason = row->can_implement(problem);
+    if (reason == nullptr) {
+      selection.kernel = row;
+      return selection;
+    }
+    selection.refused.push_back(absl::StrCat(row->name, ": ", reason));
+  }
+  return NotSupportedError("gemm: expected a kernel for ", WeightName(weight), " weights [", problem.n, ", ", problem.k, "], ", problem.bits,
+                           " bits, group size ", problem.group_size, "; found none: ", absl::StrJoin(selection.refused, "; "));
+}
+
+Operators SelectOperators(Isa isa) {
+  Operators chosen;
+  chosen.isa = isa;
+  for (const OperatorEntry* row : AllOperators()) {
+    if (static_cast<int>(row->isa) > static_cast<int>(isa)) continue;
+    const bool taken = Take(&chosen.attention, row->attention) || Take(&chosen.kv_append, row->kv_append) ||
+                       Take(&chosen.rms_norm, row->rms_norm) || Take(&chosen.rotary, row->rotary) ||
+                       Take(&chosen.gated_activation, row->gated_activation) || Take(&chosen.embedding, row->embedding) ||
+                       Take(&chosen.convert, row->convert);
+    if (taken) chosen.names.push_back(row->name);
+  }
+  return chosen;
+}
+
+}  // namespace pith
