@@ -165,6 +165,17 @@ absl::Status AtomicFileWriter::Append(absl::string_view text) {
   return Append(absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
 }
 
+absl::Status AtomicFileWriter::WriteAt(uint64_t offset, absl::Span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = pwrite(fd_, bytes.data(), std::min(bytes.size(), size_t{1} << 30), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return IoError(path_, ": write of ", bytes.size(), " bytes at offset ", offset, ": ", Errno());
+    bytes.remove_prefix(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AtomicFileWriter::Commit() {
   if (fsync(fd_) != 0) return IoError(path_, ": fsync: ", Errno());
   if (close(std::exchange(fd_, -1)) != 0) {

@@ -59,6 +59,8 @@ class AtomicFileWriter {
   // Errors: kAborted with the path and errno text (no space left, I/O error). After an error, only destruction is valid.
   absl::Status Append(absl::Span<const uint8_t> bytes);
   absl::Status Append(absl::string_view text);
+  // Writes at a byte offset, in any order; Append goes on where the last Append ended. Bytes never written read as zero.
+  absl::Status WriteAt(uint64_t offset, absl::Span<const uint8_t> bytes);
   absl::Status Commit();
 
  private:
