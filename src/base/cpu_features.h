@@ -17,7 +17,7 @@ Isa DetectIsa();
 // The value of PITH_FORCE_ISA, or DetectIsa() when unset. Errors: kInvalidArgument for an unknown name, kUnavailable when the CPU lacks it.
 absl::StatusOr<Isa> SelectIsa();
 
-// "AMD EPYC 9354, 2 CPUs": for reports.
+// "AMD EPYC 9354, 2 CPUs, avx512_vnni": for reports.
 std::string CpuDescription();
 
 }  // namespace pith

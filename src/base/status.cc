@@ -2,7 +2,14 @@
 
 #include <cstdio>
 
+#include "absl/strings/cord.h"
+
 namespace pith {
+namespace {
+
+constexpr absl::string_view kFieldPayload = "pith/field";  // type of the payload that FieldError attaches
+
+}  // namespace
 
 ExitCode ToExitCode(const absl::Status& status) {
   switch (status.code()) {
@@ -27,7 +34,20 @@ ExitCode ToExitCode(const absl::Status& status) {
 
 absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
+  absl::Status annotated(status.code(), absl::StrCat(context, ": ", status.message()));
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) { annotated.SetPayload(type, payload); });
+  return annotated;
+}
+
+absl::Status FieldErrorImpl(absl::string_view field, absl::string_view message) {
+  absl::Status status = absl::InvalidArgumentError(absl::StrCat(field, ": ", message));
+  status.SetPayload(kFieldPayload, absl::Cord(field));
+  return status;
+}
+
+std::string ErrorField(const absl::Status& status) {
+  const auto payload = status.GetPayload(kFieldPayload);
+  return payload.has_value() ? std::string(*payload) : std::string();
 }
 
 namespace {

@@ -48,6 +48,12 @@ template <typename... Args> absl::Status CannotCreateError(const Args&... args) 
 template <typename... Args> absl::Status IoError(const Args&... args) { return absl::AbortedError(absl::StrCat(args...)); }                  // 74
 template <typename... Args> absl::Status CancelledError(const Args&... args) { return absl::CancelledError(absl::StrCat(args...)); }         // 130
 
+// kInvalidArgument about one named field of a request or flag: the message is "field: ...", and ErrorField gives the name back.
+absl::Status FieldErrorImpl(absl::string_view field, absl::string_view message);
+template <typename... Args> absl::Status FieldError(absl::string_view field, const Args&... args) { return FieldErrorImpl(field, absl::StrCat(args...)); }  // 2
+// The field a status is about; empty when it names none. Annotate keeps it.
+std::string ErrorField(const absl::Status& status);
+
 // Prefixes the message with "context: "; OK stays OK.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 

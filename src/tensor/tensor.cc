@@ -1,9 +1,6 @@
 #include "tensor/tensor.h"
 
-#include <sys/mman.h>
-
-#include <cstdlib>
-#include <new>
+#include <type_traits>
 
 #include "absl/strings/str_join.h"
 #include "base/status.h"
@@ -32,20 +29,6 @@ absl::StatusOr<int64_t> CheckedNumElements(absl::Span<const int64_t> shape) {
   }
   return n;
 }
-
-AlignedBuffer::AlignedBuffer(size_t size_bytes) : size_(size_bytes) {
-  if (size_bytes == 0) return;
-  constexpr size_t kHugePage = size_t{2} << 20;
-  const size_t alignment = size_bytes >= kHugePage ? kHugePage : 64;
-  const size_t padded = (size_bytes + alignment - 1) / alignment * alignment;
-  void* data = std::aligned_alloc(alignment, padded);
-  if (data == nullptr) throw std::bad_alloc();
-  if (alignment == kHugePage) madvise(data, padded, MADV_HUGEPAGE);
-  std::memset(data, 0, padded);
-  data_.reset(static_cast<uint8_t*>(data));
-}
-
-void AlignedBuffer::Free::operator()(uint8_t* data) const { std::free(data); }
 
 namespace {
 

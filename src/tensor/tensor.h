@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/aligned_buffer.h"
 #include "base/check.h"
 #include "base/float_types.h"
 #include "tensor/dtype.h"
@@ -40,26 +41,6 @@ template <> struct DTypeOf<uint16_t> { static constexpr DType value = DType::kU1
 template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::kI32; };
 template <> struct DTypeOf<uint32_t> { static constexpr DType value = DType::kU32; };
 template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::kI64; };
-
-// 64-byte aligned zeroed bytes; from 2 MiB on aligned to 2 MiB with transparent huge pages advised. Move-only.
-class AlignedBuffer {
- public:
-  AlignedBuffer() = default;
-  explicit AlignedBuffer(size_t size_bytes);
-  AlignedBuffer(AlignedBuffer&&) noexcept = default;
-  AlignedBuffer& operator=(AlignedBuffer&&) noexcept = default;
-
-  uint8_t* data() { return data_.get(); }
-  const uint8_t* data() const { return data_.get(); }
-  size_t size() const { return size_; }
-
- private:
-  struct Free {
-    void operator()(uint8_t* data) const;
-  };
-  std::unique_ptr<uint8_t[], Free> data_;
-  size_t size_ = 0;
-};
 
 // A borrowed read-only tensor; whoever made it says how long the bytes live (usually: as long as the artifact reader).
 struct TensorView {
