@@ -10,6 +10,9 @@ if(PITH_TESTS)
   add_library(pith_test_pch STATIC "${CMAKE_SOURCE_DIR}/cmake/pch.cc")
   target_link_libraries(pith_test_pch PRIVATE pith_options nlohmann_json::nlohmann_json absl::statusor absl::strings
                         absl::flat_hash_map absl::span GTest::gmock)
+  # Executables are compiled with -fPIE, and a precompiled header serves only the flags it was made with.
+  set_target_properties(pith_test_pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(pith_test_pch PRIVATE -fPIE)
   target_precompile_headers(pith_test_pch PRIVATE <algorithm> <cmath> <cstdint> <map> <memory> <string> <vector>
                             <absl/status/statusor.h> <gtest/gtest.h> <gmock/gmock.h> <nlohmann/json.hpp>)
 endif()
