@@ -27,9 +27,11 @@ class BlockPool {
   int64_t num_free() const { return static_cast<int64_t>(free_.size()); }
   int32_t ref_count(int32_t block) const;
 
-  // Blocks for `num_tokens` tokens in all; grows `table` or leaves it unchanged. Errors: kResourceExhausted with needed and free counts.
+  // Blocks for `num_tokens` tokens in all; grows `table` or leaves it unchanged. num_tokens of the table stays: whoever stores the keys
+  // and values counts them. Errors: kResourceExhausted with needed and free counts.
   absl::Status Grow(BlockTable& table, int64_t num_tokens);
-  // Drops tokens from the end (speculation's rollback) and frees blocks no longer used.
+  // Drops tokens and capacity from the end (speculation's rollback) and frees blocks no longer used. Never cut below a prefix that was
+  // shared: the next append would write into a block that others read.
   void Truncate(BlockTable& table, int64_t num_tokens);
   // Gives every block back; the table becomes empty.
   void Release(BlockTable& table);
