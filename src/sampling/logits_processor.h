@@ -67,7 +67,7 @@ absl::Span<const float> ProcessLogits(absl::Span<const float> logits, const Samp
 absl::StatusOr<absl::Span<const Candidate>> KeepCandidates(absl::Span<const float> logits, const SamplingParams& params,
                                                            SamplerScratch& scratch);
 
-// More than the difference between the largest (36.8) and the smallest (-3.7) Gumbel noise that 53-bit uniforms give.
+// More than the difference between the largest (36.8) and the smallest (-3.7) Gumbel noise of uniforms in [2^-53, 1 - 2^-53].
 constexpr float kHopelessGap = 41.0f;
 
 }  // namespace pith

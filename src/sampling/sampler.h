@@ -27,7 +27,7 @@ struct SampleResult {
   std::vector<TokenLogprob> top_logprobs;   // the params.logprobs most likely tokens, descending, ties by lower id
 };
 
-// Standard Gumbel noise of one token at one position: -log(-log(u)), u = UniformOpen(seed, position, token).
+// Standard Gumbel noise of one token at one position: -log(-log(u)), u = UniformOpenPair(seed, position, token / 2)[token % 2].
 double GumbelNoise(uint64_t seed, int64_t position, int32_t token);
 
 // Draws the token at context.position from one row of logits [vocab_size].
