@@ -91,6 +91,12 @@ absl::StatusOr<SampleResult> Sample(absl::Span<const float> logits, const Sampli
   return result;
 }
 
+SampleResult TokenLogprobs(absl::Span<const float> logits, int32_t token, int count) {
+  SampleResult result{.token = token};
+  AddLogprobs(logits, std::max(0, count), result);
+  return result;
+}
+
 int32_t ArgMax(absl::Span<const float> values) {
   constexpr size_t kLanes = 16;  // independent maxima, so that the compiler keeps them in vector registers
   float lane[kLanes];

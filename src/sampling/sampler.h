@@ -35,6 +35,9 @@ double GumbelNoise(uint64_t seed, int64_t position, int32_t token);
 absl::StatusOr<SampleResult> Sample(absl::Span<const float> logits, const SamplingParams& params, const SamplingContext& context,
                                     SamplerScratch& scratch);
 
+// The log-probabilities of a token that is already known (echoed prompts): as Sample reports them, with the `count` most likely tokens.
+SampleResult TokenLogprobs(absl::Span<const float> logits, int32_t token, int count);
+
 // The index of the largest value, the lowest one on ties, NaN ignored; -1 when every value is NaN or -infinity.
 int32_t ArgMax(absl::Span<const float> values);
 
