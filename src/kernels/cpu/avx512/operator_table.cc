@@ -2,7 +2,23 @@
 
 namespace pith {
 
-const OperatorEntry kOperators__avx512[] = {{}};
-const size_t kNumOperators__avx512 = 0;
+void attention_f32_bf16_bf16__avx512(const AttentionParams& p);
+void kv_append_f32_bf16__avx512(const KvAppendParams& p);
+void rms_norm_f32__avx512(const RmsNormParams& p);
+void rotary_f32__avx512(const RotaryParams& p);
+void gated_activation_f32_bf16__avx512(const GatedActivationParams& p);
+void embedding_bf16_f32__avx512(const EmbeddingParams& p);
+void convert_f32_bf16__avx512(const ConvertParams& p);
+
+const OperatorEntry kOperators__avx512[] = {
+    {.name = "attention_f32_bf16_bf16__avx512", .isa = KernelIsa::kAvx512, .attention = attention_f32_bf16_bf16__avx512},
+    {.name = "kv_append_f32_bf16__avx512", .isa = KernelIsa::kAvx512, .kv_append = kv_append_f32_bf16__avx512},
+    {.name = "rms_norm_f32__avx512", .isa = KernelIsa::kAvx512, .rms_norm = rms_norm_f32__avx512},
+    {.name = "rotary_f32__avx512", .isa = KernelIsa::kAvx512, .rotary = rotary_f32__avx512},
+    {.name = "gated_activation_f32_bf16__avx512", .isa = KernelIsa::kAvx512, .gated_activation = gated_activation_f32_bf16__avx512},
+    {.name = "embedding_bf16_f32__avx512", .isa = KernelIsa::kAvx512, .embedding = embedding_bf16_f32__avx512},
+    {.name = "convert_f32_bf16__avx512", .isa = KernelIsa::kAvx512, .convert = convert_f32_bf16__avx512},
+};
+const size_t kNumOperators__avx512 = sizeof(kOperators__avx512) / sizeof(kOperators__avx512[0]);
 
 }  // namespace pith

@@ -2,7 +2,23 @@
 
 namespace pith {
 
-const OperatorEntry kOperators__scalar[] = {{}};
-const size_t kNumOperators__scalar = 0;
+void attention_f32_bf16_bf16__scalar(const AttentionParams& p);
+void kv_append_f32_bf16__scalar(const KvAppendParams& p);
+void rms_norm_f32__scalar(const RmsNormParams& p);
+void rotary_f32__scalar(const RotaryParams& p);
+void gated_activation_f32_bf16__scalar(const GatedActivationParams& p);
+void embedding_bf16_f32__scalar(const EmbeddingParams& p);
+void convert_f32_bf16__scalar(const ConvertParams& p);
+
+const OperatorEntry kOperators__scalar[] = {
+    {.name = "attention_f32_bf16_bf16__scalar", .isa = KernelIsa::kScalar, .attention = attention_f32_bf16_bf16__scalar},
+    {.name = "kv_append_f32_bf16__scalar", .isa = KernelIsa::kScalar, .kv_append = kv_append_f32_bf16__scalar},
+    {.name = "rms_norm_f32__scalar", .isa = KernelIsa::kScalar, .rms_norm = rms_norm_f32__scalar},
+    {.name = "rotary_f32__scalar", .isa = KernelIsa::kScalar, .rotary = rotary_f32__scalar},
+    {.name = "gated_activation_f32_bf16__scalar", .isa = KernelIsa::kScalar, .gated_activation = gated_activation_f32_bf16__scalar},
+    {.name = "embedding_bf16_f32__scalar", .isa = KernelIsa::kScalar, .embedding = embedding_bf16_f32__scalar},
+    {.name = "convert_f32_bf16__scalar", .isa = KernelIsa::kScalar, .convert = convert_f32_bf16__scalar},
+};
+const size_t kNumOperators__scalar = sizeof(kOperators__scalar) / sizeof(kOperators__scalar[0]);
 
 }  // namespace pith

@@ -1,0 +1,28 @@
+// The oracle: the formulas of the header in double, rounded once.
+#include "kernels/activation.h"
+
+#include <cmath>
+
+#include "kernels/cpu/scalar/bf16.h"
+
+namespace pith {
+namespace {
+
+double Activate(Activation activation, double x) {
+  constexpr double kSqrt2OverPi = 0.79788456080286535588;
+  if (activation == Activation::kSilu) return x / (1.0 + std::exp(-x));
+  return 0.5 * x * (1.0 + std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x)));
+}
+
+}  // namespace
+
+void gated_activation_f32_bf16__scalar(const GatedActivationParams& p) {
+  for (int64_t row = 0; row < p.num_rows; ++row) {
+    const float* gate = p.gate + row * p.gate_stride;
+    const float* up = p.up + row * p.up_stride;
+    uint16_t* out = p.out + row * p.out_stride;
+    for (int64_t i = 0; i < p.dim; ++i) out[i] = Bf16FromF32(static_cast<float>(Activate(p.activation, gate[i]) * up[i]));
+  }
+}
+
+}  // namespace pith

@@ -1,0 +1,76 @@
+// For the operator tests: the table rows this CPU can run, buffers that notice writes outside of them, seeded values.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/cpu_features.h"
+#include "base/float_types.h"
+#include "base/random.h"
+#include "kernels/registry.h"
+
+namespace pith {
+
+template <typename F>
+struct OperatorRow {
+  std::string name;
+  F run;
+};
+
+// Every row that implements an operator (a member such as &OperatorEntry::attention) and that this CPU can run.
+template <typename F>
+std::vector<OperatorRow<F>> RunnableRows(F OperatorEntry::*member) {
+  std::vector<OperatorRow<F>> rows;
+  for (const OperatorEntry* entry : AllOperators()) {
+    if (entry->*member == nullptr || static_cast<int>(entry->isa) > static_cast<int>(DetectIsa())) continue;
+    rows.push_back({entry->name, entry->*member});
+  }
+  return rows;
+}
+
+// `count` elements between two guards of 64 elements each; begins one element off vector alignment.
+template <typename T>
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(int64_t count, T fill = T{}) : count_(count), storage_(static_cast<size_t>(count + 2 * kGuard)) {
+    std::memset(storage_.data(), kPattern, storage_.size() * sizeof(T));
+    std::fill_n(data(), count, fill);
+  }
+  T* data() { return storage_.data() + kGuard; }
+  T& operator[](int64_t i) { return data()[i]; }
+  std::vector<T> values() { return std::vector<T>(data(), data() + count_); }
+  // True while no byte outside [data(), data() + count) has changed.
+  bool Intact() const {
+    const auto untouched = [](const T* begin) {
+      const auto* bytes = reinterpret_cast<const unsigned char*>(begin);
+      return std::all_of(bytes, bytes + kGuard * sizeof(T), [](unsigned char b) { return b == kPattern; });
+    };
+    return untouched(storage_.data()) && untouched(storage_.data() + kGuard + count_);
+  }
+
+ private:
+  static constexpr int64_t kGuard = 65;
+  static constexpr unsigned char kPattern = 0xA5;
+  int64_t count_;
+  std::vector<T> storage_;
+};
+
+inline std::vector<float> NormalValues(int64_t count, uint64_t seed, float scale = 1.0f) {
+  RandomStream random(seed);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& v : values) v = scale * random.Normal();
+  return values;
+}
+
+inline float FromBits(uint16_t bits) { return ToFloat(bfloat16{bits}); }
+inline uint16_t ToBits(float x) { return ToBfloat16(x).bits; }
+
+constexpr double kF32Unit = 0x1p-24;   // relative error of one f32 rounding
+constexpr double kBf16Unit = 0x1p-8;   // and of one bf16 rounding
+
+}  // namespace pith
