@@ -27,10 +27,11 @@ class ModulePattern {
   absl::StatusOr<Match> Matches(absl::string_view module_name, absl::string_view class_name) const;
 
  private:
+  struct Regex;
   ModulePattern() = default;
 
   std::string text_;
-  std::shared_ptr<const void> regex_;  // compiled pcre2_code, or null for a literal
+  std::shared_ptr<const Regex> regex_;  // null for a literal
 };
 
 }  // namespace pith

@@ -19,10 +19,29 @@ struct QuantizationScheme {
   std::optional<QuantizationArgs> input_activations;
 };
 
-// THE TABLE of schemes: W8A16, W4A16, W4A16_ASYM, ... (presets.cc). Every row can be quantized to, stored and run.
+// THE TABLE of schemes: BF16, W8A16, W4A16, W4A16_ASYM, ... (presets.cc). Every row can be quantized to, stored and run.
+// Weights of a group scheme have group_size 0: resolve it with ResolveGroupSize and WithStrategy once the layers are known.
 absl::Span<const QuantizationScheme> PresetSchemes();
 
 // Case-insensitive. Errors: kUnimplemented listing the known names (with the nearest first).
 absl::StatusOr<QuantizationScheme> FindScheme(absl::string_view name);
+
+// The preset's name of a scheme with these bits, type, symmetry and activations, whatever its strategy; empty when there is none.
+absl::string_view PresetName(const std::optional<QuantizationArgs>& weights, const std::optional<QuantizationArgs>& input_activations);
+
+// The scheme with weights per tensor, channel or group. `group_size` > 0 with kGroup, else 0.
+// Errors: kInvalidArgument for a scheme without quantized weights and what Validate refuses.
+absl::StatusOr<QuantizationScheme> WithStrategy(const QuantizationScheme& scheme, QuantizationStrategy strategy, int group_size);
+
+// A targeted layer and its row length.
+struct RowLength {
+  std::string name;  // for messages
+  int64_t in = 0;
+};
+
+// The group size for a set of layers. requested > 0: that one, which must divide every row. requested == 0 ("auto"): the largest
+// size of at most 128 (and at least 16: smaller groups store more scale than code) that divides every row.
+// Errors: kInvalidArgument naming rows that do not divide, and sizes that would.
+absl::StatusOr<int> ResolveGroupSize(absl::Span<const RowLength> layers, int requested);
 
 }  // namespace pith

@@ -9,42 +9,16 @@
 // Byte-level page: docs/formats/compressed_tensors.md. All functions are pure and thread-safe.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "quantization/formats/stored_tensors.h"
 #include "quantization/quantization_args.h"
 #include "quantization/quantized_tensor.h"
-#include "tensor/tensor.h"
 
 namespace pith {
-
-// One tensor to be written: `<module>.<suffix>`.
-struct StoredTensor {
-  std::string suffix;  // "weight_packed"
-  Tensor tensor;
-};
-
-// One tensor as found in a file; borrowed.
-struct StoredTensorView {
-  std::string suffix;  // the tensor's name without "<module>."
-  TensorView view;
-};
-
-// What a file holds for one module, its bias left out. `module` is only used in messages.
-struct ModuleTensors {
-  std::string module;  // "model.layers.3.mlp.down_proj"
-  std::vector<StoredTensorView> tensors;
-
-  const TensorView* Find(absl::string_view suffix) const;  // nullptr when absent
-};
-
-struct MatrixShape {
-  int64_t out = 0, in = 0;
-};
 
 // One row of THE TABLE.
 struct WeightFormat {
@@ -62,7 +36,7 @@ struct WeightFormat {
 };
 
 // THE TABLE (format_table.cc).
-absl::Span<const WeightFormat> WeightFormats();
+absl::Span<const WeightFormat* const> WeightFormats();
 
 // Errors: kUnimplemented with the known names.
 absl::StatusOr<const WeightFormat*> FindWeightFormat(absl::string_view name);

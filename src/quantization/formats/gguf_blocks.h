@@ -13,17 +13,19 @@
 namespace pith {
 
 // One element type of a GGUF tensor. Blocks lie along the fastest dimension (a row of `in` elements).
+// A quantized block decodes to codes, scales and (where has_min) minimums by the formula of quantized_tensor.h. The non-linear types
+// IQ4_NL and IQ4_XS decode to 8-bit codes: the entries of their table of values.
 struct GgufType {
-  uint32_t id;                // ggml_type
-  absl::string_view name;     // "Q4_K"
-  int block_elements;         // 1 for F32, F16, BF16; rows must be a multiple of it
+  uint32_t id;             // ggml_type
+  absl::string_view name;  // "Q4_K"
+  int block_elements;      // 1 for a float type; rows are a multiple of it
   int block_bytes;
-  int bits;                   // of a decoded code; 0: a float type (see `dtype`)
-  int group_size;             // elements that share one scale; 0 for a float type
-  DType dtype;                // of the elements of a float type, otherwise of the stored scales
-  // Decodes one block: codes [block_elements], and per group a scale and (asymmetric types, else nullptr) the min to subtract.
-  void (*decode_block)(const uint8_t* block, uint8_t* code, float* scale, float* min);
-  bool has_min;
+  DType dtype;             // of the elements of a float type, else of the stored scales
+  int bits = 0;            // of a decoded code; 0 for a float type
+  int group_size = 0;      // elements that share one scale; 0 for a float type
+  bool has_min = false;
+  // Decodes one block: block_elements codes and, per group, a scale and (has_min, else untouched) a minimum. Null for a float type.
+  void (*decode_block)(const uint8_t* block, uint8_t* code, float* scale, float* min) = nullptr;
 
   bool is_float() const { return bits == 0; }
 };
@@ -41,7 +43,7 @@ absl::StatusOr<int64_t> GgufRowBytes(const GgufType& type, int64_t in);
 // Errors: kDataLoss for a size that does not fit or a scale that is not finite (with row and group); kInvalidArgument for a float type.
 absl::StatusOr<QuantizedTensor> DecodeGgufBlocks(const GgufType& type, absl::Span<const uint8_t> bytes, int64_t out, int64_t in);
 
-// `out.size()` elements of any type straight to f32. Errors: as above.
+// `out.size()` elements of any type, as one row, straight to f32. Errors: as above.
 absl::Status DequantizeGgufBlocks(const GgufType& type, absl::Span<const uint8_t> bytes, absl::Span<float> out);
 
 }  // namespace pith

@@ -1,0 +1,66 @@
+#include "quantization/quantization_scheme.h"
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "quantization/nearest_name.h"
+
+namespace pith {
+namespace {
+
+constexpr QuantizationArgs GroupedInt(int num_bits, bool symmetric) {
+  return {.num_bits = num_bits, .symmetric = symmetric, .strategy = QuantizationStrategy::kGroup, .group_size = 0};
+}
+
+struct Preset {
+  absl::string_view name;
+  absl::string_view format;
+  std::optional<QuantizationArgs> weights;
+  std::optional<QuantizationArgs> input_activations;
+};
+
+// THE TABLE.
+constexpr Preset kPresets[] = {
+    {"BF16", "dense", std::nullopt, std::nullopt},
+    {"W8A16", "pack-quantized", GroupedInt(8, true), std::nullopt},
+    {"W4A16", "pack-quantized", GroupedInt(4, true), std::nullopt},
+    {"W4A16_ASYM", "pack-quantized", GroupedInt(4, false), std::nullopt},
+};
+
+// Whether two args differ at most in how many weights share a scale.
+bool SameCodes(const std::optional<QuantizationArgs>& a, const std::optional<QuantizationArgs>& b) {
+  if (!a.has_value() || !b.has_value()) return a.has_value() == b.has_value();
+  return a->num_bits == b->num_bits && a->type == b->type && a->symmetric == b->symmetric && a->dynamic == b->dynamic;
+}
+
+}  // namespace
+
+absl::Span<const QuantizationScheme> PresetSchemes() {
+  static const std::vector<QuantizationScheme> schemes = [] {
+    std::vector<QuantizationScheme> rows;
+    for (const Preset& row : kPresets) rows.push_back({std::string(row.name), std::string(row.format), row.weights, row.input_activations});
+    return rows;
+  }();
+  return schemes;
+}
+
+absl::StatusOr<QuantizationScheme> FindScheme(absl::string_view name) {
+  std::vector<absl::string_view> names;
+  for (const QuantizationScheme& scheme : PresetSchemes()) {
+    if (absl::EqualsIgnoreCase(scheme.name, name)) return scheme;
+    names.push_back(scheme.name);
+  }
+  return NotSupportedError("scheme \"", Printable(name, 60), "\": not known, nearest is ", NearestName(name, names), "; known are ",
+                           absl::StrJoin(names, " "));
+}
+
+absl::string_view PresetName(const std::optional<QuantizationArgs>& weights, const std::optional<QuantizationArgs>& input_activations) {
+  for (const Preset& row : kPresets) {
+    if (SameCodes(row.weights, weights) && SameCodes(row.input_activations, input_activations)) return row.name;
+  }
+  return "";
+}
+
+}  // namespace pith

@@ -1,0 +1,169 @@
+#include "quantization/quantize_weight.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/status.h"
+
+namespace pith {
+namespace {
+
+constexpr int64_t kRowGrain = 16;
+
+absl::Span<const float> Row(MatrixView<const float> weight, int64_t o) { return {weight.row(o), static_cast<size_t>(weight.cols)}; }
+
+absl::Status CheckArgs(MatrixView<const float> weight, const QuantizationArgs& args) {
+  RETURN_IF_ERROR(Validate(args));
+  if (args.type != QuantizationType::kInt || args.num_bits < 2 || args.dynamic || args.strategy == QuantizationStrategy::kBlock ||
+      args.strategy == QuantizationStrategy::kToken) {
+    return NotSupportedError("weights: expected static 2 to 8 bit integer codes per tensor, channel or group, found ", args.num_bits,
+                             "-bit ", args.type == QuantizationType::kInt ? "int" : "float", args.dynamic ? " dynamic" : "", " per ",
+                             StrategyName(args.strategy));
+  }
+  if (weight.rows <= 0 || weight.cols <= 0) {
+    return UsageError("weight: expected at least one row and column, found [", weight.rows, ", ", weight.cols, "]");
+  }
+  if (args.strategy == QuantizationStrategy::kGroup && weight.cols % args.group_size != 0) {
+    return UsageError("group_size: expected a divisor of in=", weight.cols, ", found ", args.group_size);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NotFiniteError(MatrixView<const float> weight, int64_t first) {
+  for (int64_t i = first; i < weight.cols * weight.rows; ++i) {
+    const float value = weight.row(i / weight.cols)[i % weight.cols];
+    if (!std::isfinite(value)) {
+      return BadFileError("weight[", i / weight.cols, "][", i % weight.cols, "]: expected a finite value, found ", value);
+    }
+  }
+  return BugError("weight: a value found not finite is finite now");
+}
+
+void LowerTo(std::atomic<int64_t>& minimum, int64_t value) {
+  int64_t current = minimum.load(std::memory_order_relaxed);
+  while (value < current && !minimum.compare_exchange_weak(current, value, std::memory_order_relaxed)) {
+  }
+}
+
+// Scales and zero points of rows of a weight quantized per channel or group, and their codes.
+class RowQuantizer {
+ public:
+  RowQuantizer(MatrixView<const float> weight, const QuantizationArgs& args, DType scale_dtype, const ClipSearch& search,
+               QuantizedTensor& result)
+      : weight_(weight), args_(args), scale_dtype_(scale_dtype), search_(search), result_(result) {}
+
+  // False at the first group with a value that is not finite; `group` is its index in the row.
+  bool QuantizeRow(int64_t o, int64_t& group) const {
+    for (group = 0; group < result_.num_groups(); ++group) {
+      const absl::Span<const float> values =
+          Row(weight_, o).subspan(static_cast<size_t>(group * result_.group_size), static_cast<size_t>(result_.group_size));
+      WeightRange range;
+      if (!FindRange(values, range)) return false;
+      Store(o, group, SearchQParams(values, range, args_, scale_dtype_, search_));
+    }
+    return true;
+  }
+
+  void Store(int64_t o, int64_t group, const QParams& qparams) const {
+    const int64_t index = o * result_.num_groups() + group;
+    const size_t begin = static_cast<size_t>(group * result_.group_size), size = static_cast<size_t>(result_.group_size);
+    result_.scale[index] = qparams.scale;
+    if (!args_.symmetric) result_.zero_point[index] = static_cast<uint8_t>(qparams.zero_point - args_.min_code());
+    QuantizeValues(Row(weight_, o).subspan(begin, size), qparams, args_,
+                   absl::MakeSpan(result_.code.data() + o * result_.in + begin, size));
+  }
+
+ private:
+  MatrixView<const float> weight_;
+  const QuantizationArgs& args_;
+  DType scale_dtype_;
+  const ClipSearch& search_;
+  QuantizedTensor& result_;
+};
+
+// Sum over rows of the clipping error, the same for any number of threads.
+double TensorClipError(MatrixView<const float> weight, const QParams& qparams, const QuantizationArgs& args, double norm,
+                       std::vector<double>& row_errors, ThreadPool& pool) {
+  pool.ParallelForDynamic(weight.rows, kRowGrain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t o = begin; o < end; ++o) {
+      row_errors[o] = ClipError(Row(weight, o), qparams, args, norm);
+    }
+  });
+  double sum = 0;
+  for (const double error : row_errors) sum += error;
+  return sum;
+}
+
+absl::StatusOr<QParams> SearchTensorQParams(MatrixView<const float> weight, const QuantizationArgs& args, DType scale_dtype,
+                                            const ClipSearch& search, ThreadPool& pool) {
+  WeightRange range;
+  for (int64_t o = 0; o < weight.rows; ++o) {
+    WeightRange row;
+    if (!FindRange(Row(weight, o), row)) return NotFiniteError(weight, o * weight.cols);
+    range = {std::min(range.min, row.min), std::max(range.max, row.max)};
+  }
+  QParams best = ComputeQParams(range, args, scale_dtype);
+  if (search.num_candidates() == 1 || !std::isfinite(best.scale)) return best;
+  std::vector<double> row_errors(static_cast<size_t>(weight.rows));
+  double best_error = TensorClipError(weight, best, args, search.norm, row_errors, pool);
+  for (int i = 1; i < search.num_candidates(); ++i) {
+    const float p = 1.0f - static_cast<float>(i) / static_cast<float>(search.grid);
+    const QParams candidate = ComputeQParams({range.min * p, range.max * p}, args, scale_dtype);
+    const double error = TensorClipError(weight, candidate, args, search.norm, row_errors, pool);
+    if (error < best_error) {
+      best_error = error;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+absl::Status CheckScales(const QuantizedTensor& tensor) {
+  for (size_t i = 0; i < tensor.scale.size(); ++i) {
+    if (std::isfinite(tensor.scale[i])) continue;
+    return UsageError("weight row ", i / tensor.num_groups(), ", group ", i % tensor.num_groups(), ": expected a range whose scale fits ",
+                      DTypeName(tensor.scale_dtype), ", found one that overflows");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<QuantizedTensor> QuantizeWeight(MatrixView<const float> weight, const QuantizationArgs& args, DType scale_dtype,
+                                               const ClipSearch& search, ThreadPool& pool) {
+  RETURN_IF_ERROR(CheckArgs(weight, args));
+  QuantizedTensor result;
+  result.out = weight.rows;
+  result.in = weight.cols;
+  result.bits = args.num_bits;
+  result.group_size = args.strategy == QuantizationStrategy::kGroup ? args.group_size : weight.cols;
+  result.scale_dtype = scale_dtype;
+  result.code.resize(static_cast<size_t>(weight.rows * weight.cols));
+  result.scale.resize(static_cast<size_t>(weight.rows * result.num_groups()));
+  if (!args.symmetric) result.zero_point.resize(result.scale.size());
+  const RowQuantizer quantizer(weight, args, scale_dtype, search, result);
+
+  if (args.strategy == QuantizationStrategy::kTensor) {
+    ASSIGN_OR_RETURN(const QParams qparams, SearchTensorQParams(weight, args, scale_dtype, search, pool));
+    pool.ParallelForDynamic(weight.rows, kRowGrain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t o = begin; o < end; ++o) quantizer.Store(o, 0, qparams);
+    });
+  } else {
+    constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+    std::atomic<int64_t> first_bad = kNone;  // index of the start of a group with a value that is not finite
+    pool.ParallelForDynamic(weight.rows, kRowGrain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t o = begin; o < end && o * weight.cols < first_bad.load(std::memory_order_relaxed); ++o) {
+        int64_t group = 0;
+        if (!quantizer.QuantizeRow(o, group)) LowerTo(first_bad, o * weight.cols + group * result.group_size);
+      }
+    });
+    if (first_bad != kNone) return NotFiniteError(weight, first_bad);
+  }
+  RETURN_IF_ERROR(CheckScales(result));
+  return result;
+}
+
+}  // namespace pith

@@ -1,0 +1,22 @@
+// Round-to-nearest quantization of a weight matrix, per tensor, channel or group, with an optional search for the best clipping.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "base/thread_pool.h"
+#include "quantization/qparams.h"
+#include "quantization/quantization_args.h"
+#include "quantization/quantized_tensor.h"
+#include "tensor/tensor.h"
+
+namespace pith {
+
+// Quantizes weight [out, in] to args.num_bits (2..8) integer codes; scales are rounded to `scale_dtype` (BF16, F16 or F32) first.
+// The result has a scale per row and group whatever the strategy (a per-tensor scale repeated), zero points only when asymmetric,
+// and an empty `format`: EncodeWeight stores it. Same bits for any number of threads; rows are shared out over `pool`.
+// Errors: kInvalidArgument for args that Validate refuses, an empty matrix, a group size that does not divide `in` or scales beyond
+// `scale_dtype`; kUnimplemented for float codes, 1-bit codes or strategies other than tensor, channel, group; kDataLoss for a NaN or
+// infinite weight, with the first such index.
+absl::StatusOr<QuantizedTensor> QuantizeWeight(MatrixView<const float> weight, const QuantizationArgs& args, DType scale_dtype,
+                                               const ClipSearch& search, ThreadPool& pool);
+
+}  // namespace pith
