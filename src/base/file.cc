@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -47,6 +48,23 @@ absl::StatusOr<int> OpenRegular(const std::string& path, size_t* size) {
   return fd;
 }
 
+// The name a rename may go to: `path`, or what it links to. Anything but a regular file or nothing is refused, since a rename would put
+// a file in its place (/dev/stdout and the like).
+absl::StatusOr<std::string> RenameTarget(const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0) return path;
+  std::string target = path;
+  if (S_ISLNK(info.st_mode)) {
+    char* resolved = realpath(path.c_str(), nullptr);
+    if (resolved == nullptr) return CannotCreateError(Printable(path, 500), ": expected a link to a file, found a broken one: ", Errno());
+    target = resolved;
+    std::free(resolved);
+    if (stat(target.c_str(), &info) != 0) return CannotCreateError(Printable(path, 500), ": cannot follow the link: ", Errno());
+  }
+  if (!S_ISREG(info.st_mode)) return CannotCreateError(Printable(path, 500), ": expected a regular file or none, found a directory or device");
+  return target;
+}
+
 std::string PartialName(const std::string& path) { return absl::StrCat(path, ".partial-", getpid()); }
 
 }  // namespace
@@ -72,9 +90,10 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
+  MappedFile taken(std::move(other));
+  std::swap(path_, taken.path_);
+  std::swap(data_, taken.data_);
+  std::swap(size_, taken.size_);
   return *this;
 }
 
@@ -134,9 +153,10 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) 
 }
 
 absl::StatusOr<AtomicFileWriter> AtomicFileWriter::Create(const std::string& path) {
+  if (path.empty()) return CannotCreateError("expected the name of a file, found an empty one");
   AtomicFileWriter writer;
-  writer.path_ = path;
-  writer.partial_path_ = PartialName(path);
+  ASSIGN_OR_RETURN(writer.path_, RenameTarget(path));
+  writer.partial_path_ = PartialName(writer.path_);
   writer.fd_ = open(writer.partial_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (writer.fd_ < 0) return CannotCreateError(Printable(path, 500), ": cannot create: ", Errno());
   return writer;

@@ -47,10 +47,12 @@ absl::StatusOr<uint64_t> FileSize(const std::string& path);
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 
 // Writes a temporary sibling "path.partial-PID", and on Commit fsyncs it, renames it to `path` and fsyncs the directory.
-// Destroyed without Commit, it removes the temporary file. Not thread-safe.
+// A symbolic link to a file stays a link: the file it names is replaced. Destroyed without Commit, it removes the temporary file.
+// Not thread-safe.
 class AtomicFileWriter {
  public:
-  // Errors: kPermissionDenied when the file cannot be created.
+  // Errors: kPermissionDenied when the file cannot be created, or `path` is something a rename would destroy: a directory, a FIFO, a
+  // device, or a link to one of these or to nothing.
   static absl::StatusOr<AtomicFileWriter> Create(const std::string& path);
   AtomicFileWriter(AtomicFileWriter&& other) noexcept;
   AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;

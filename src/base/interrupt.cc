@@ -28,6 +28,7 @@ void InstallSignalHandlers() {
   sigaction(SIGTERM, &action, nullptr);
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, nullptr);
+  sigaction(SIGXFSZ, &action, nullptr);
 }
 
 int InterruptSignal() { return received.load(std::memory_order_relaxed); }

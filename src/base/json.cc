@@ -31,8 +31,7 @@ class StrictHandler : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    position_ = position;
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
     if (error_.empty()) error_ = Message(error.what());
     return false;
   }
@@ -87,7 +86,6 @@ class StrictHandler : public nlohmann::json_sax<Json> {
   std::vector<Json*> stack_;
   std::string key_;
   std::string error_;
-  std::size_t position_ = 0;
 };
 
 absl::Status TypeError(absl::string_view key, absl::string_view expected, const Json& found) {

@@ -19,7 +19,7 @@ struct JsonLimits {
   size_t max_bytes = size_t{512} << 20;
 };
 
-// Parses one JSON text. Errors: kDataLoss with line and column for bad syntax, a duplicate key, or a passed limit.
+// Parses one JSON text. Errors: kDataLoss for bad syntax (with line and column), a duplicate key (named) or a passed limit.
 absl::StatusOr<Json> ParseJson(absl::string_view text, const JsonLimits& limits = {});
 
 // Typed members of an object. Errors: kDataLoss naming the key, the expected type or range and what was found.

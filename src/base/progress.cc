@@ -22,21 +22,20 @@ std::string FormatSeconds(double seconds) {
   return absl::StrFormat("%dh%02dm", s / 3600, s / 60 % 60);
 }
 
+std::string FormatRate(double rate) { return rate < 1000 ? absl::StrFormat("%.3g", rate) : absl::StrFormat("%.0f", rate); }
+
 }  // namespace
 
 void SetProgressEnabled(bool value) { enabled = value; }
 bool ProgressEnabled() { return enabled; }
-bool StderrIsTerminal() {
-  static const bool terminal = isatty(STDERR_FILENO) == 1;
-  return terminal;
-}
+bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1; }
 bool ColorAllowed() {
   const char* no_color = std::getenv("NO_COLOR");
   return StderrIsTerminal() && (no_color == nullptr || *no_color == '\0');
 }
 
 Progress::Progress(absl::string_view label, int64_t total, absl::string_view unit)
-    : label_(label), unit_(unit), total_(total), start_(std::chrono::steady_clock::now()), last_print_(start_) {}
+    : label_(label), unit_(unit), total_(total), terminal_(StderrIsTerminal()), start_(std::chrono::steady_clock::now()), last_print_(start_) {}
 
 Progress::~Progress() { Finish(); }
 
@@ -44,7 +43,7 @@ void Progress::Set(int64_t done) {
   done_ = done;
   if (!enabled || finished_) return;
   const auto now = std::chrono::steady_clock::now();
-  const auto interval = StderrIsTerminal() ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
+  const auto interval = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
   if (now - last_print_ < interval) return;
   last_print_ = now;
   Print(false);
@@ -53,7 +52,7 @@ void Progress::Set(int64_t done) {
 void Progress::Finish() {
   if (finished_) return;
   finished_ = true;
-  if (enabled && (printed_ || !StderrIsTerminal())) Print(true);
+  if (enabled && (printed_ || !terminal_)) Print(true);
 }
 
 void Progress::Print(bool final) {
@@ -64,14 +63,14 @@ void Progress::Print(bool final) {
     const double fraction = std::clamp(static_cast<double>(done_) / static_cast<double>(total_), 0.0, 1.0);
     constexpr int kWidth = 24;
     const int filled = static_cast<int>(fraction * kWidth);
-    if (StderrIsTerminal()) line = absl::StrCat("[", std::string(filled, '#'), std::string(kWidth - filled, '.'), "] ");
-    absl::StrAppend(&line, absl::StrFormat("%s %d/%d %s, %.3g/s", label_, done_, total_, unit_, rate));
-    if (!final && done_ > 0 && rate > 0) absl::StrAppend(&line, ", ", FormatSeconds(static_cast<double>(total_ - done_) / rate), " left");
+    if (terminal_) line = absl::StrCat("[", std::string(filled, '#'), std::string(kWidth - filled, '.'), "] ");
+    absl::StrAppend(&line, absl::StrFormat("%s %d/%d %s, %s/s", label_, done_, total_, unit_, FormatRate(rate)));
+    if (!final && done_ > 0 && done_ <= total_ && rate > 0) absl::StrAppend(&line, ", ", FormatSeconds(static_cast<double>(total_ - done_) / rate), " left");
   } else {
-    line = absl::StrFormat("%s %d %s, %.3g/s", label_, done_, unit_, rate);
+    line = absl::StrFormat("%s %d %s, %s/s", label_, done_, unit_, FormatRate(rate));
   }
   if (final) absl::StrAppend(&line, ", ", FormatSeconds(elapsed));
-  if (StderrIsTerminal()) {
+  if (terminal_) {
     std::fprintf(stderr, "\r\033[K%s%s", line.c_str(), final ? "\n" : "");
   } else {
     std::fprintf(stderr, "%s\n", line.c_str());

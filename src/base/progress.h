@@ -33,6 +33,7 @@ class Progress {
 
   const std::string label_, unit_;
   const int64_t total_;
+  const bool terminal_;
   int64_t done_ = 0;
   bool finished_ = false, printed_ = false;
   const std::chrono::steady_clock::time_point start_;

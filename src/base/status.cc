@@ -71,18 +71,15 @@ size_t Utf8SequenceLength(absl::string_view text) {
 std::string Printable(absl::string_view text, size_t max_bytes) {
   std::string out;
   while (!text.empty()) {
-    if (out.size() >= max_bytes) return out + "...";
     const size_t length = Utf8SequenceLength(text);
     const unsigned char first = static_cast<unsigned char>(text[0]);
-    if (length == 0 || (length == 1 && (first < 0x20 || first == 0x7F)) || (first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0)) {
-      char escaped[5];
-      std::snprintf(escaped, sizeof(escaped), "\\x%02X", first);
-      out += escaped;
-      text.remove_prefix(1);
-    } else {
-      out.append(text.data(), length);
-      text.remove_prefix(length);
-    }
+    const bool control = (length == 1 && (first < 0x20 || first == 0x7F)) || (length == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
+    char escaped[5];
+    std::snprintf(escaped, sizeof(escaped), "\\x%02X", first);
+    const absl::string_view piece = length == 0 || control ? absl::string_view(escaped, 4) : text.substr(0, length);
+    if (out.size() + piece.size() > max_bytes) return absl::StrCat(out, "...");
+    absl::StrAppend(&out, piece);
+    text.remove_prefix(length == 0 || control ? 1 : length);
   }
   return out;
 }

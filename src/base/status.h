@@ -57,7 +57,8 @@ std::string ErrorField(const absl::Status& status);
 // Prefixes the message with "context: "; OK stays OK.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
-// Text of untrusted origin made safe for messages and logs: control and non-UTF-8 bytes escaped as \xNN, cut to `max_bytes` with "...".
+// Text of untrusted origin made safe for messages and logs: control and non-UTF-8 bytes escaped as \xNN; what passes `max_bytes` is
+// cut between characters and replaced by "...".
 std::string Printable(absl::string_view text, size_t max_bytes = 120);
 
 }  // namespace pith

@@ -57,7 +57,7 @@ void ThreadPool::WorkerLoop(int index) {
 }
 
 void ThreadPool::Run(absl::FunctionRef<void(int)> job) {
-  if (num_threads_ == 1) return job(0);
+  CHECK(job_ == nullptr);
   job_ = &job;
   pending_.store(num_threads_ - 1, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
@@ -72,6 +72,7 @@ void ThreadPool::Run(absl::FunctionRef<void(int)> job) {
     pending_.wait(pending, std::memory_order_acquire);
     pending = pending_.load(std::memory_order_acquire);
   }
+  job_ = nullptr;
 }
 
 void ThreadPool::ParallelFor(int64_t count, int64_t grain, absl::FunctionRef<void(int64_t, int64_t, int)> body) {

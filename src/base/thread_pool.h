@@ -24,7 +24,7 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  // Calls job(thread_index) once for every index in [0, num_threads). Not reentrant; one caller at a time.
+  // Calls job(thread_index) once for every index in [0, num_threads). Not reentrant (checked); one caller at a time.
   void Run(absl::FunctionRef<void(int)> job);
 
   // Splits [0, count) into num_threads nearly equal contiguous ranges, each a multiple of `grain` (but the last), and calls

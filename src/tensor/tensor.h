@@ -54,6 +54,7 @@ struct TensorView {
   // Elements as T, which must match dtype. The data must be aligned for T.
   template <typename T> absl::Span<const T> as() const {
     CHECK(DTypeOf<T>::value == dtype);
+    DCHECK(reinterpret_cast<uintptr_t>(data) % alignof(T) == 0);
     return {reinterpret_cast<const T*>(data), static_cast<size_t>(num_elements())};
   }
 };
