@@ -2,25 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/json.h"
 #include "kernels/activation.h"
+#include "nn/rotary_embedding.h"
 
 namespace pith {
-
-struct RopeConfig {
-  double theta = 10000.0;
-  std::string scaling = "none";       // none, linear, llama3, yarn
-  double factor = 1.0;
-  double low_freq_factor = 1.0, high_freq_factor = 4.0;             // llama3
-  int64_t original_max_position = 0;                                // llama3, yarn
-  double beta_fast = 32.0, beta_slow = 1.0;                         // yarn
-  double attention_factor = 1.0;                                    // yarn: multiplies cos and sin
-};
 
 struct DecoderConfig {
   std::string model_type;             // "llama"

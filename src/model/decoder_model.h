@@ -22,6 +22,7 @@
 #include "model/decoder_config.h"
 #include "model/forward_batch.h"
 #include "model/layer_observer.h"
+#include "nn/data_path.h"
 
 namespace pith {
 
@@ -29,19 +30,6 @@ struct LoadOptions {
   ThreadPool* pool = nullptr;          // borrowed; must outlive the model
   Isa isa = Isa::kScalar;              // usually SelectIsa()
   std::function<void(int64_t done, int64_t total)> progress;  // tensors loaded; may be empty
-};
-
-// How one linear layer (or the embedding) is stored and run: a row of `pith inspect`.
-struct TensorDataPath {
-  std::string name;                    // "model.layers.0.self_attn.q_proj"
-  int64_t out = 0, in = 0;
-  std::string packing;                 // stored format: "bf16", "pack-quantized", "Q4_K", ...
-  double stored_bits = 0;              // per weight in the file, scales included
-  std::string scale_dtype;             // "" for dense
-  int64_t group_size = 0;
-  std::string activation, accumulator, output, kernel, isa;
-  std::vector<std::string> refused;    // better rows that could not run it, with reasons
-  int64_t stored_bytes = 0, resident_bytes = 0;
 };
 
 class DecoderModel {

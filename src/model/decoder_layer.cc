@@ -1,0 +1,134 @@
+#include "model/decoder_layer.h"
+
+#include <algorithm>
+
+namespace pith {
+namespace {
+
+// Queries, keys and values of a row lie one after the other in workspace.qkv().
+struct QkvLayout {
+  int64_t queries, keys, row;   // floats
+  explicit QkvLayout(const DecoderConfig& config)
+      : queries(config.num_heads * config.head_dim), keys(config.num_kv_heads * config.head_dim), row(queries + 2 * keys) {}
+};
+
+void Observe(const ForwardPass& pass, const Linear& linear, const uint16_t* input, int64_t rows) {
+  if (pass.observer == nullptr) return;
+  for (const TensorDataPath& path : linear.data_path()) pass.observer->OnLinearInput(path.name, input, rows, linear.in());
+}
+
+// Query and key norms, RoPE, and the append to the cache, for rows [begin, end) of the batch.
+void PrepareKeys(const DecoderLayer& layer, ForwardPass& pass, int64_t begin, int64_t end) {
+  const DecoderConfig& config = pass.config;
+  const QkvLayout layout(config);
+  float* qkv = pass.workspace.qkv() + begin * layout.row;
+  for (int64_t r = 0; layer.q_norm.has_value() && r < end - begin; ++r) {
+    layer.q_norm->RunHeads(pass.context, qkv + r * layout.row, config.num_heads);
+    layer.k_norm->RunHeads(pass.context, qkv + r * layout.row + layout.queries, config.num_kv_heads);
+  }
+  layer.rotary->Run(pass.context, qkv, layout.row, end - begin, config.num_heads + config.num_kv_heads, config.head_dim,
+                    pass.workspace.positions().data() + begin);
+  for (const SequenceSlice& slice : pass.batch.sequences) {
+    const int64_t first = std::max(begin, slice.row_begin), last = std::min(end, slice.row_begin + slice.num_rows);
+    if (first >= last) continue;
+    const float* key = pass.workspace.qkv() + first * layout.row + layout.queries;
+    pass.context.operators.kv_append({.key = key,
+                                      .value = key + layout.keys,
+                                      .key_stride = layout.row,
+                                      .value_stride = layout.row,
+                                      .num_rows = last - first,
+                                      .first_position = slice.first_position + first - slice.row_begin,
+                                      .num_kv_heads = config.num_kv_heads,
+                                      .head_dim = config.head_dim,
+                                      .key_cache = pass.kv.key(layer.index),
+                                      .value_cache = pass.kv.value(layer.index),
+                                      .block_table = slice.blocks->blocks.data(),
+                                      .block_size = kBlockSizeTokens,
+                                      .block_stride = pass.kv.spec().block_stride(),
+                                      .head_stride = pass.kv.spec().head_stride()});
+  }
+}
+
+void RunAttentionTask(const DecoderLayer& layer, ForwardPass& pass, const AttentionTask& task, int thread) {
+  const DecoderConfig& config = pass.config;
+  const QkvLayout layout(config);
+  const SequenceSlice& slice = pass.batch.sequences[task.sequence];
+  pass.context.operators.attention({.query = pass.workspace.qkv() + slice.row_begin * layout.row,
+                                    .query_stride = layout.row,
+                                    .out = pass.workspace.attention() + slice.row_begin * layout.queries,
+                                    .out_stride = layout.queries,
+                                    .num_rows = slice.num_rows,
+                                    .first_position = slice.first_position,
+                                    .num_heads = config.num_heads,
+                                    .num_kv_heads = config.num_kv_heads,
+                                    .head_dim = config.head_dim,
+                                    .key_cache = pass.kv.key(layer.index),
+                                    .value_cache = pass.kv.value(layer.index),
+                                    .block_table = slice.blocks->blocks.data(),
+                                    .block_size = kBlockSizeTokens,
+                                    .block_stride = pass.kv.spec().block_stride(),
+                                    .head_stride = pass.kv.spec().head_stride(),
+                                    .window = layer.window,
+                                    .scale = config.attention_scale,
+                                    .kv_head_begin = task.kv_head,
+                                    .kv_head_end = task.kv_head + 1,
+                                    .row_begin = task.row_begin,
+                                    .row_end = task.row_end,
+                                    .scratch = pass.workspace.attention_scratch(thread)});
+}
+
+void RunAttention(const DecoderLayer& layer, ForwardPass& pass) {
+  const DecoderConfig& config = pass.config;
+  const QkvLayout layout(config);
+  Workspace& workspace = pass.workspace;
+  const int64_t rows = pass.batch.num_rows();
+  layer.attention_norm.Run(pass.context, workspace.hidden(), config.hidden_size, rows, workspace.normed());
+  Observe(pass, layer.qkv, workspace.normed(), rows);
+  layer.qkv.Run(pass.context, workspace.normed(), config.hidden_size, rows, workspace.qkv(), layout.row);
+  pass.context.ForRows(rows, 2 * layout.row, [&](int64_t begin, int64_t end) { PrepareKeys(layer, pass, begin, end); });
+  const std::vector<AttentionTask>& tasks = pass.attention_tasks;
+  pass.context.pool->ParallelForDynamic(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t i = begin; i < end; ++i) RunAttentionTask(layer, pass, tasks[i], thread);
+  });
+  Observe(pass, layer.o, workspace.attention(), rows);
+  if (layer.post_attention_norm.has_value()) {
+    layer.o.Run(pass.context, workspace.attention(), layout.queries, rows, workspace.branch(), config.hidden_size);
+    layer.post_attention_norm->RunAccumulate(pass.context, workspace.branch(), rows, config.hidden_size, workspace.hidden());
+  } else {
+    layer.o.Run(pass.context, workspace.attention(), layout.queries, rows, workspace.hidden(), config.hidden_size, /*accumulate=*/true);
+  }
+}
+
+void RunMlp(const DecoderLayer& layer, ForwardPass& pass) {
+  const int64_t hidden_size = pass.config.hidden_size;
+  Workspace& workspace = pass.workspace;
+  const int64_t rows = pass.batch.num_rows();
+  const bool post_norm = layer.post_mlp_norm.has_value();
+  layer.mlp_norm.Run(pass.context, workspace.hidden(), hidden_size, rows, workspace.normed());
+  Observe(pass, layer.mlp.gate_up(), workspace.normed(), rows);
+  float* out = post_norm ? workspace.branch() : workspace.hidden();
+  for (int64_t begin = 0; begin < rows; begin += kMaxMlpRows) {
+    const int64_t count = std::min(rows - begin, kMaxMlpRows);
+    layer.mlp.RunGateUp(pass.context, workspace.normed() + begin * hidden_size, count, workspace.gate_up(), workspace.mlp_activation());
+    Observe(pass, layer.mlp.down(), workspace.mlp_activation(), count);
+    layer.mlp.RunDown(pass.context, workspace.mlp_activation(), count, out + begin * hidden_size, /*accumulate=*/!post_norm);
+  }
+  if (post_norm) layer.post_mlp_norm->RunAccumulate(pass.context, workspace.branch(), rows, hidden_size, workspace.hidden());
+}
+
+}  // namespace
+
+int64_t DecoderLayer::resident_bytes() const {
+  int64_t bytes = attention_norm.resident_bytes() + mlp_norm.resident_bytes() + qkv.resident_bytes() + o.resident_bytes() + mlp.resident_bytes();
+  for (const std::optional<RmsNorm>* norm : {&q_norm, &k_norm, &post_attention_norm, &post_mlp_norm}) {
+    if (norm->has_value()) bytes += (*norm)->resident_bytes();
+  }
+  return bytes;
+}
+
+void RunDecoderLayer(const DecoderLayer& layer, ForwardPass& pass) {
+  RunAttention(layer, pass);
+  RunMlp(layer, pass);
+}
+
+}  // namespace pith

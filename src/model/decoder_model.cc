@@ -1,0 +1,121 @@
+#include "model/decoder_model.h"
+
+#include <new>
+#include <set>
+
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "model/architectures/architecture.h"
+#include "model/forward_pass.h"
+#include "model/weight_binding.h"
+#include "model/weight_map.h"
+
+namespace pith {
+namespace {
+
+class LoadedDecoderModel : public DecoderModel {
+ public:
+  LoadedDecoderModel(DecoderConfig config, ComputeContext context)
+      : config_(std::move(config)), context_(std::move(context)), workspace_(config_, context_.pool->num_threads()) {}
+
+  absl::Status Bind(const ArtifactReader& reader, const std::function<void(int64_t, int64_t)>& progress);
+
+  const DecoderConfig& config() const override { return config_; }
+  KvCacheSpec MakeKvSpec(int64_t num_blocks) const override {
+    return {.num_layers = config_.num_layers, .num_kv_heads = config_.num_kv_heads, .head_dim = config_.head_dim, .num_blocks = num_blocks};
+  }
+  const std::vector<TensorDataPath>& data_path() const override { return decoder_.data_path; }
+  std::string DataPathName() const override;
+  int64_t resident_weight_bytes() const override;
+  absl::Status Forward(const ForwardBatch& batch, KvStorage& kv, absl::Span<float> logits) override;
+  void SetObserver(LayerObserver* observer) override { observer_ = observer; }
+
+ private:
+  void Run(const ForwardBatch& batch, KvStorage& kv, float* logits);
+  void SetPositions(const ForwardBatch& batch);
+
+  const DecoderConfig config_;
+  const ComputeContext context_;
+  BoundDecoder decoder_;
+  Workspace workspace_;
+  LayerObserver* observer_ = nullptr;
+};
+
+absl::Status LoadedDecoderModel::Bind(const ArtifactReader& reader, const std::function<void(int64_t, int64_t)>& progress) {
+  ASSIGN_OR_RETURN(const Architecture* architecture, FindArchitecture(config_.model_type));
+  ASSIGN_OR_RETURN(const WeightMap map, MakeWeightMap(reader, architecture->norms));
+  ASSIGN_OR_RETURN(decoder_, BindWeights(reader, config_, map, context_, progress));
+  return absl::OkStatus();
+}
+
+std::string LoadedDecoderModel::DataPathName() const {
+  std::set<std::string> schemes, activations;
+  for (size_t i = 1; i + 1 < decoder_.data_path.size(); ++i) {  // without embedding and head
+    schemes.insert(decoder_.data_path[i].scheme);
+    activations.insert(decoder_.data_path[i].activation);
+  }
+  return absl::StrCat(absl::StrJoin(schemes, "+"), "/", absl::StrJoin(activations, "+"));
+}
+
+int64_t LoadedDecoderModel::resident_weight_bytes() const {
+  int64_t bytes = decoder_.embedding.resident_bytes() + decoder_.head.resident_bytes();
+  for (const DecoderLayer& layer : decoder_.layers) bytes += layer.resident_bytes();
+  return bytes;
+}
+
+void LoadedDecoderModel::SetPositions(const ForwardBatch& batch) {
+  std::vector<int32_t>& positions = workspace_.positions();
+  positions.clear();
+  int64_t end = 0;
+  for (const SequenceSlice& slice : batch.sequences) {
+    for (int64_t r = 0; r < slice.num_rows; ++r) positions.push_back(static_cast<int32_t>(slice.first_position + r));
+    end = std::max(end, slice.first_position + slice.num_rows);
+  }
+  decoder_.rotary->Reserve(end);
+  if (decoder_.rotary_local != nullptr) decoder_.rotary_local->Reserve(end);
+}
+
+void LoadedDecoderModel::Run(const ForwardBatch& batch, KvStorage& kv, float* logits) {
+  const int64_t logits_rows = static_cast<int64_t>(batch.logits_rows.size());
+  workspace_.Reserve(batch.num_rows());
+  SetPositions(batch);
+  const std::vector<AttentionTask> tasks = PlanAttention(batch, config_.num_kv_heads);
+  ForwardPass pass{context_, config_, batch, kv, workspace_, tasks, observer_};
+  decoder_.embedding.Run(context_, batch.token_ids, config_.embedding_scale, workspace_.hidden(), config_.hidden_size);
+  for (const DecoderLayer& layer : decoder_.layers) RunDecoderLayer(layer, pass);
+  if (logits_rows == 0) return;
+  decoder_.head.Normalize(context_, workspace_.hidden(), batch.logits_rows, workspace_.normed());
+  if (observer_ != nullptr) {
+    observer_->OnLinearInput(decoder_.data_path.back().name, workspace_.normed(), logits_rows, config_.hidden_size);
+  }
+  decoder_.head.Run(context_, workspace_.normed(), logits_rows, logits);
+}
+
+absl::Status LoadedDecoderModel::Forward(const ForwardBatch& batch, KvStorage& kv, absl::Span<float> logits) {
+  RETURN_IF_ERROR(ValidateBatch(batch, config_, kv.spec(), static_cast<int64_t>(logits.size())));
+  try {
+    Run(batch, kv, logits.data());
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError("forward pass of ", batch.num_rows(), " rows: could not allocate its buffers");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DecoderModel>> DecoderModel::Load(const ArtifactReader& reader, const LoadOptions& options) {
+  CHECK(options.pool != nullptr);
+  absl::StatusOr<DecoderConfig> config = ParseDecoderConfig(reader.config());
+  if (!config.ok()) return Annotate(config.status(), reader.path());
+  try {
+    auto model = std::make_unique<LoadedDecoderModel>(*std::move(config), MakeComputeContext(options.pool, options.isa));
+    const absl::Status bound = model->Bind(reader, options.progress);
+    if (!bound.ok()) return Annotate(bound, reader.path());
+    return model;
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError(reader.path(), ": could not allocate memory for the weights");
+  }
+}
+
+}  // namespace pith

@@ -1,0 +1,71 @@
+// One forward pass: the checked batch, the buffers it works in, and its attention cut into tasks for the pool.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "kv_cache/kv_storage.h"
+#include "model/decoder_config.h"
+#include "model/forward_batch.h"
+#include "model/layer_observer.h"
+#include "nn/compute_context.h"
+#include "tensor/tensor.h"
+
+namespace pith {
+
+// Rows of an MLP computed together; bounds the largest buffer ([rows, 2 * intermediate_size] floats).
+constexpr int64_t kMaxMlpRows = 512;
+
+// Buffers of a forward pass. Grow to the largest batch seen and stay.
+class Workspace {
+ public:
+  Workspace(const DecoderConfig& config, int num_threads);
+  // Makes room for `rows` rows. May throw std::bad_alloc.
+  void Reserve(int64_t rows);
+
+  float* hidden() { return Floats(hidden_); }                    // [rows, hidden_size] the residual stream
+  uint16_t* normed() { return Bf16(normed_); }                   // [rows, hidden_size] input of a linear layer
+  float* qkv() { return Floats(qkv_); }                          // [rows, qkv_size]: queries, keys, values of a row one after the other
+  uint16_t* attention() { return Bf16(attention_); }             // [rows, num_heads * head_dim] input of o_proj
+  float* gate_up() { return Floats(gate_up_); }                  // [min(rows, kMaxMlpRows), 2 * intermediate_size]
+  uint16_t* mlp_activation() { return Bf16(mlp_activation_); }   // [min(rows, kMaxMlpRows), intermediate_size]
+  float* branch() { return Floats(branch_); }                    // [rows, hidden_size] output of a half layer before its post-norm
+  float* attention_scratch(int thread);
+  std::vector<int32_t>& positions() { return positions_; }       // [rows]
+
+ private:
+  static float* Floats(AlignedBuffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+  static uint16_t* Bf16(AlignedBuffer& buffer) { return reinterpret_cast<uint16_t*>(buffer.data()); }
+
+  const DecoderConfig& config_;
+  int64_t rows_ = 0, scratch_floats_;
+  AlignedBuffer hidden_, normed_, qkv_, attention_, gate_up_, mlp_activation_, branch_, attention_scratch_;
+  std::vector<int32_t> positions_;
+};
+
+// One unit of attention: a tile of rows of one sequence and one KV head. Any thread may compute it; the result is the same.
+struct AttentionTask {
+  int32_t sequence = 0;
+  int32_t kv_head = 0;
+  int64_t row_begin = 0, row_end = 0;   // of the sequence's rows
+};
+
+// Tiles of at most 16 rows, those with the most keys to read first, so that threads finish together.
+std::vector<AttentionTask> PlanAttention(const ForwardBatch& batch, int64_t num_kv_heads);
+
+// Errors: kInvalidArgument naming row, sequence or field for anything out of range, unordered or too small.
+absl::Status ValidateBatch(const ForwardBatch& batch, const DecoderConfig& config, const KvCacheSpec& kv, int64_t logits_size);
+
+struct ForwardPass {
+  const ComputeContext& context;
+  const DecoderConfig& config;
+  const ForwardBatch& batch;
+  KvStorage& kv;
+  Workspace& workspace;
+  const std::vector<AttentionTask>& attention_tasks;
+  LayerObserver* observer = nullptr;
+};
+
+}  // namespace pith

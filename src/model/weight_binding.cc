@@ -1,0 +1,198 @@
+#include "model/weight_binding.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/interrupt.h"
+#include "base/status.h"
+#include "nn/dense_weight.h"
+
+namespace pith {
+namespace {
+
+constexpr int64_t kMatricesPerLayer = 7;
+
+LinearSource SourceOf(const Weight& weight, std::vector<float> bias = {}) {
+  return {.name = weight.name,
+          .dense = weight.dense.has_value() ? &*weight.dense : nullptr,
+          .quantized = weight.quantized.has_value() ? &*weight.quantized : nullptr,
+          .bias = std::move(bias),
+          .stored_bytes = weight.stored_bytes};
+}
+
+class Binder {
+ public:
+  Binder(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map, const ComputeContext& context,
+         const std::function<void(int64_t, int64_t)>& progress)
+      : reader_(reader), config_(config), map_(map), context_(context), progress_(progress),
+        num_matrices_(config.num_layers * kMatricesPerLayer + 2) {}
+
+  absl::StatusOr<DecoderLayer> BindLayer(int64_t index);
+  absl::Status BindEmbeddingAndHead(BoundDecoder& out);
+
+ private:
+  absl::StatusOr<Weight> ReadMatrix(const std::string& name, int64_t out, int64_t in);
+  absl::StatusOr<std::vector<float>> ReadBias(const std::string& module, int64_t out, bool expected);
+  absl::StatusOr<RmsNorm> ReadNorm(const std::string& name, int64_t dim);
+  absl::StatusOr<std::optional<RmsNorm>> ReadLayerNorm(int64_t layer, const char* name, int64_t dim);
+  absl::Status BindAttention(DecoderLayer& layer);
+  absl::Status BindMlp(DecoderLayer& layer);
+
+  const ArtifactReader& reader_;
+  const DecoderConfig& config_;
+  const WeightMap& map_;
+  const ComputeContext& context_;
+  const std::function<void(int64_t, int64_t)>& progress_;
+  const int64_t num_matrices_;
+  int64_t matrices_read_ = 0;
+};
+
+absl::StatusOr<Weight> Binder::ReadMatrix(const std::string& name, int64_t out, int64_t in) {
+  RETURN_IF_ERROR(CheckInterrupted());
+  ASSIGN_OR_RETURN(Weight weight, reader_.ReadWeight(name));
+  weight.name = name;
+  const Shape found = weight.dense.has_value() ? weight.dense->shape : Shape{weight.quantized->out, weight.quantized->in};
+  if (found != Shape{out, in}) {
+    return BadFileError(name, ".weight: expected [", out, ", ", in, "] from config.json, found ", ShapeName(found));
+  }
+  if (progress_) progress_(++matrices_read_, num_matrices_);
+  return weight;
+}
+
+absl::StatusOr<std::vector<float>> Binder::ReadBias(const std::string& module, int64_t out, bool expected) {
+  const std::string name = absl::StrCat(module, ".bias");
+  ASSIGN_OR_RETURN(const std::optional<Weight> weight, reader_.ReadTensor(name));
+  if (!weight.has_value() || !weight->dense.has_value()) {
+    if (expected) return BadFileError(name, ": expected a bias of ", out, " values, found no such tensor");
+    return std::vector<float>();
+  }
+  ASSIGN_OR_RETURN(std::vector<float> bias, ReadVector(name, *weight->dense, out));
+  if (expected) return bias;
+  // Some exporters write zeros where the architecture has no bias; anything else would be silently ignored weight.
+  if (std::any_of(bias.begin(), bias.end(), [](float b) { return b != 0.0f; })) {
+    return BadFileError(name, ": expected no bias according to config.json, found one that is not zero");
+  }
+  return std::vector<float>();
+}
+
+absl::StatusOr<RmsNorm> Binder::ReadNorm(const std::string& name, int64_t dim) {
+  ASSIGN_OR_RETURN(const Weight weight, reader_.ReadWeight(name));
+  const std::string tensor = absl::StrCat(name, ".weight");
+  if (!weight.dense.has_value()) return BadFileError(tensor, ": expected a dense vector, found a quantized matrix");
+  return RmsNorm::Load(tensor, *weight.dense, dim, config_.rms_norm_eps, config_.norm_weight_plus_one);
+}
+
+absl::StatusOr<std::optional<RmsNorm>> Binder::ReadLayerNorm(int64_t layer, const char* name, int64_t dim) {
+  if (name == nullptr) return std::nullopt;
+  ASSIGN_OR_RETURN(RmsNorm norm, ReadNorm(map_.Layer(layer, name), dim));
+  return norm;
+}
+
+absl::Status Binder::BindAttention(DecoderLayer& layer) {
+  const int64_t hidden = config_.hidden_size, queries = config_.num_heads * config_.head_dim, keys = config_.num_kv_heads * config_.head_dim;
+  const struct {
+    const char* module;
+    int64_t out;
+  } kParts[] = {{"self_attn.q_proj", queries}, {"self_attn.k_proj", keys}, {"self_attn.v_proj", keys}};
+  std::vector<Weight> weights;
+  std::vector<std::vector<float>> biases;
+  for (const auto& part : kParts) {
+    const std::string name = map_.Layer(layer.index, part.module);
+    ASSIGN_OR_RETURN(weights.emplace_back(), ReadMatrix(name, part.out, hidden));
+    ASSIGN_OR_RETURN(biases.emplace_back(), ReadBias(name, part.out, config_.qkv_bias));
+  }
+  std::vector<LinearSource> sources;
+  for (size_t i = 0; i < weights.size(); ++i) sources.push_back(SourceOf(weights[i], std::move(biases[i])));
+  ASSIGN_OR_RETURN(layer.qkv, Linear::Load(sources, context_));
+
+  const std::string o_name = map_.Layer(layer.index, "self_attn.o_proj");
+  ASSIGN_OR_RETURN(const Weight o_weight, ReadMatrix(o_name, hidden, queries));
+  ASSIGN_OR_RETURN(std::vector<float> o_bias, ReadBias(o_name, hidden, config_.o_bias));
+  ASSIGN_OR_RETURN(layer.o, Linear::Load({SourceOf(o_weight, std::move(o_bias))}, context_));
+  if (!config_.qk_norm) return absl::OkStatus();
+  ASSIGN_OR_RETURN(layer.q_norm, ReadLayerNorm(layer.index, "self_attn.q_norm", config_.head_dim));
+  ASSIGN_OR_RETURN(layer.k_norm, ReadLayerNorm(layer.index, "self_attn.k_norm", config_.head_dim));
+  return absl::OkStatus();
+}
+
+absl::Status Binder::BindMlp(DecoderLayer& layer) {
+  const int64_t hidden = config_.hidden_size, intermediate = config_.intermediate_size;
+  const auto load = [&](const char* module, int64_t out, int64_t in, Weight& weight) -> absl::StatusOr<LinearSource> {
+    const std::string name = map_.Layer(layer.index, module);
+    ASSIGN_OR_RETURN(weight, ReadMatrix(name, out, in));
+    ASSIGN_OR_RETURN(std::vector<float> bias, ReadBias(name, out, config_.mlp_bias));
+    return SourceOf(weight, std::move(bias));
+  };
+  Weight gate_weight, up_weight, down_weight;  // own what the sources borrow
+  ASSIGN_OR_RETURN(const LinearSource gate, load("mlp.gate_proj", intermediate, hidden, gate_weight));
+  ASSIGN_OR_RETURN(const LinearSource up, load("mlp.up_proj", intermediate, hidden, up_weight));
+  ASSIGN_OR_RETURN(const LinearSource down, load("mlp.down_proj", hidden, intermediate, down_weight));
+  ASSIGN_OR_RETURN(layer.mlp, GatedMlp::Load(gate, up, down, config_.activation, context_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DecoderLayer> Binder::BindLayer(int64_t index) {
+  DecoderLayer layer;
+  layer.index = index;
+  layer.window = config_.layer_window[index];
+  ASSIGN_OR_RETURN(layer.attention_norm, ReadNorm(map_.Layer(index, map_.norms.attention_norm), config_.hidden_size));
+  ASSIGN_OR_RETURN(layer.post_attention_norm, ReadLayerNorm(index, map_.norms.post_attention_norm, config_.hidden_size));
+  ASSIGN_OR_RETURN(layer.mlp_norm, ReadNorm(map_.Layer(index, map_.norms.mlp_norm), config_.hidden_size));
+  ASSIGN_OR_RETURN(layer.post_mlp_norm, ReadLayerNorm(index, map_.norms.post_mlp_norm, config_.hidden_size));
+  RETURN_IF_ERROR(BindAttention(layer));
+  RETURN_IF_ERROR(BindMlp(layer));
+  return layer;
+}
+
+absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
+  ASSIGN_OR_RETURN(RmsNorm norm, ReadNorm(map_.FinalNorm(), config_.hidden_size));
+  ASSIGN_OR_RETURN(Weight table, ReadMatrix(map_.Embedding(), config_.vocab_size, config_.hidden_size));
+  Linear projection;
+  std::vector<TensorDataPath> head_path;
+  if (config_.tie_word_embeddings) {
+    ASSIGN_OR_RETURN(projection, Linear::Load({SourceOf(table)}, context_));
+    if (progress_) progress_(++matrices_read_, num_matrices_);
+    head_path = projection.data_path();
+    head_path[0].name = map_.head;
+    head_path[0].stored_bytes = 0;  // the embedding's bytes, counted there
+  } else {
+    ASSIGN_OR_RETURN(const Weight head, ReadMatrix(map_.head, config_.vocab_size, config_.hidden_size));
+    ASSIGN_OR_RETURN(projection, Linear::Load({SourceOf(head)}, context_));
+    head_path = projection.data_path();
+  }
+  out.head = LmHead(std::move(norm), std::move(projection));
+  if (table.quantized.has_value()) {
+    ASSIGN_OR_RETURN(out.embedding, Embedding::LoadQuantized(table.name, *std::move(table.quantized), table.stored_bytes));
+  } else {
+    ASSIGN_OR_RETURN(out.embedding, Embedding::LoadDense(SourceOf(table), context_));
+  }
+  out.data_path.insert(out.data_path.begin(), out.embedding.data_path());
+  out.data_path.insert(out.data_path.end(), head_path.begin(), head_path.end());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
+                                         const ComputeContext& context, const std::function<void(int64_t, int64_t)>& progress) {
+  BoundDecoder out;
+  out.rotary = std::make_unique<RotaryEmbedding>(config.rope, config.head_dim, config.max_position_embeddings);
+  if (config.rope_local != config.rope) {
+    out.rotary_local = std::make_unique<RotaryEmbedding>(config.rope_local, config.head_dim, config.max_position_embeddings);
+  }
+  Binder binder(reader, config, map, context, progress);
+  for (int64_t i = 0; i < config.num_layers; ++i) {
+    ASSIGN_OR_RETURN(DecoderLayer layer, binder.BindLayer(i));
+    const bool local = layer.window > 0 && out.rotary_local != nullptr;
+    layer.rotary = local ? out.rotary_local.get() : out.rotary.get();
+    const Linear* const linears[] = {&layer.qkv, &layer.o, &layer.mlp.gate_up(), &layer.mlp.down()};
+    for (const Linear* linear : linears) {
+      out.data_path.insert(out.data_path.end(), linear->data_path().begin(), linear->data_path().end());
+    }
+    out.layers.push_back(std::move(layer));
+  }
+  RETURN_IF_ERROR(binder.BindEmbeddingAndHead(out));
+  return out;
+}
+
+}  // namespace pith

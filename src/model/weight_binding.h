@@ -1,0 +1,32 @@
+// Reads the weights of a decoder from an artifact, checks every shape against the config, and builds the modules that run them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "artifact/artifact_reader.h"
+#include "model/decoder_config.h"
+#include "model/decoder_layer.h"
+#include "model/weight_map.h"
+#include "nn/embedding.h"
+#include "nn/lm_head.h"
+
+namespace pith {
+
+struct BoundDecoder {
+  Embedding embedding;
+  std::vector<DecoderLayer> layers;
+  LmHead head;
+  std::vector<TensorDataPath> data_path;                // embedding, layers in order, head
+  std::unique_ptr<RotaryEmbedding> rotary, rotary_local;  // rotary_local null: the same as rotary
+};
+
+// Errors: kDataLoss for missing or misshapen tensors, for biases the config does not announce, and for NaN or infinities; kUnimplemented
+// for formats without a kernel; kCancelled after an interrupt. May throw std::bad_alloc.
+absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
+                                         const ComputeContext& context, const std::function<void(int64_t, int64_t)>& progress);
+
+}  // namespace pith

@@ -1,0 +1,18 @@
+#include "nn/compute_context.h"
+
+namespace pith {
+namespace {
+
+constexpr int64_t kInlineElements = 16384;  // a few microseconds of element-wise work
+
+}  // namespace
+
+void ComputeContext::ForRows(int64_t rows, int64_t elements_per_row, absl::FunctionRef<void(int64_t, int64_t)> body) const {
+  if (rows <= 0) return;
+  if (rows == 1 || pool->num_threads() == 1 || rows * elements_per_row <= kInlineElements) return body(0, rows);
+  pool->ParallelFor(rows, 1, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+}
+
+ComputeContext MakeComputeContext(ThreadPool* pool, Isa isa) { return {.pool = pool, .isa = isa, .operators = SelectOperators(isa)}; }
+
+}  // namespace pith

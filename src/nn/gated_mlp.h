@@ -1,0 +1,36 @@
+// The feed-forward block of a decoder layer: down(act(gate(x)) * up(x)), gate and up as one matrix where their formats allow.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "kernels/activation.h"
+#include "nn/compute_context.h"
+#include "nn/linear.h"
+
+namespace pith {
+
+class GatedMlp {
+ public:
+  // Errors as Linear::Load. The sources' shapes agree: gate and up [intermediate, hidden], down [hidden, intermediate].
+  static absl::StatusOr<GatedMlp> Load(const LinearSource& gate, const LinearSource& up, const LinearSource& down,
+                                       Activation activation, const ComputeContext& context);
+
+  int64_t intermediate_size() const { return down_.in(); }
+  const Linear& gate_up() const { return gate_up_; }
+  const Linear& down() const { return down_; }
+
+  // x [m, hidden] bf16 bits, contiguous -> activation [m, intermediate] bf16 bits, the input of down().
+  // `gate_up` is scratch for [m, 2 * intermediate] floats.
+  void RunGateUp(const ComputeContext& context, const uint16_t* x, int64_t m, float* gate_up, uint16_t* activation) const;
+  // out [m, hidden] f32, contiguous, = or += down(activation).
+  void RunDown(const ComputeContext& context, const uint16_t* activation, int64_t m, float* out, bool accumulate) const;
+
+  int64_t resident_bytes() const { return gate_up_.resident_bytes() + down_.resident_bytes(); }
+
+ private:
+  Linear gate_up_, down_;
+  Activation activation_ = Activation::kSilu;
+};
+
+}  // namespace pith

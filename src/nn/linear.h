@@ -1,0 +1,56 @@
+// A linear layer: out = activation * weight^T (+ bias), with weights prepacked for the kernel chosen at load.
+//
+// Several matrices that share their input (q, k and v; gate and up) load as one Linear whose output columns lie one after the other:
+// neighbours of the same kernel family, group layout and bits become one matrix, others stay separate matrices of the same layer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/gemm.h"
+#include "nn/compute_context.h"
+#include "nn/data_path.h"
+#include "tensor/tensor.h"
+
+namespace pith {
+
+class Linear {
+ public:
+  // `parts` in column order, all with the same `in`; nothing of them is kept. Dense F32 and F16 weights are rounded to bf16 and the data
+  // path says so. Errors: kDataLoss for NaN or infinities (tensor and index named), kUnimplemented when no kernel can run a part.
+  static absl::StatusOr<Linear> Load(absl::Span<const LinearSource> parts, const ComputeContext& context);
+
+  int64_t out() const { return out_; }
+  int64_t in() const { return in_; }
+
+  // activation [m, in] bf16 bits, rows activation_stride elements apart; out [m, out()] f32, rows out_stride floats apart; m >= 1.
+  // accumulate adds to `out` instead of overwriting it. The panels are split over the pool. Row invariant: see kernels/gemm.h.
+  void Run(const ComputeContext& context, const uint16_t* activation, int64_t activation_stride, int64_t m, float* out,
+           int64_t out_stride, bool accumulate = false) const;
+
+  // One row per part, in order.
+  const std::vector<TensorDataPath>& data_path() const { return data_path_; }
+  int64_t resident_bytes() const;
+
+ private:
+  struct Segment {                  // one prepacked matrix
+    GemmProblem problem;
+    const GemmKernelEntry* kernel = nullptr;
+    AlignedBuffer weight;
+    int64_t column_begin = 0;       // of the layer's output
+    int64_t panel_begin = 0;        // of the layer's panels, all segments counted
+    int64_t num_panels() const { return (problem.n + kGemmPanel - 1) / kGemmPanel; }
+  };
+
+  absl::Status AddSegment(absl::Span<const LinearSource> parts, const ComputeContext& context);
+
+  int64_t out_ = 0, in_ = 0, num_panels_ = 0;
+  std::vector<Segment> segments_;
+  std::vector<float> bias_;         // [out], or empty
+  std::vector<TensorDataPath> data_path_;
+};
+
+}  // namespace pith

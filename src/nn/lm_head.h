@@ -1,0 +1,33 @@
+// The last step: final norm of the rows whose logits are wanted, then the projection onto the vocabulary.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "nn/compute_context.h"
+#include "nn/linear.h"
+#include "nn/rms_norm.h"
+
+namespace pith {
+
+class LmHead {
+ public:
+  LmHead() = default;
+  LmHead(RmsNorm norm, Linear projection) : norm_(std::move(norm)), projection_(std::move(projection)) {}
+
+  int64_t vocab_size() const { return projection_.out(); }
+  const Linear& projection() const { return projection_; }
+
+  // Gathers rows[i] of hidden [.., dim] f32 (contiguous rows) and normalizes them into out [rows.size(), dim] bf16 bits.
+  void Normalize(const ComputeContext& context, const float* hidden, absl::Span<const int32_t> rows, uint16_t* out) const;
+  // logits [m, vocab] f32 from normalized rows.
+  void Run(const ComputeContext& context, const uint16_t* normalized, int64_t m, float* logits) const;
+
+  int64_t resident_bytes() const { return norm_.resident_bytes() + projection_.resident_bytes(); }
+
+ private:
+  RmsNorm norm_;
+  Linear projection_;
+};
+
+}  // namespace pith
