@@ -1,0 +1,100 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "CLI/CLI.hpp"
+#include "base/progress.h"
+#include "base/status.h"
+#include "cli/commands.h"
+#include "cli/generation.h"
+#include "cli/model_bundle.h"
+
+namespace pith {
+namespace {
+
+struct Options {
+  std::string model, system;
+  int64_t context = 0;
+  GenerationFlags generation{.temperature = 0.7, .max_tokens = 1024};
+};
+
+constexpr char kChatHelp[] =
+    "/help      this list\n"
+    "/clear     forget the conversation\n"
+    "/exit      leave (also Ctrl-D)\n"
+    "Ctrl-C     stop the answer; once more at the prompt: leave\n";
+
+// The conversation so far, with the system message first when there is one.
+OrderedJson FreshMessages(const Options& options) {
+  OrderedJson messages = OrderedJson::array();
+  if (!options.system.empty()) messages.push_back({{"role", "system"}, {"content", options.system}});
+  return messages;
+}
+
+// One question and its answer. An interrupted answer is kept as far as it came.
+absl::Status Answer(const ModelBundle& bundle, Engine& engine, const GenerationFlags& flags, OrderedJson& messages) {
+  ASSIGN_OR_RETURN(std::vector<int32_t> prompt, EncodeChat(bundle, messages));
+  const int64_t room = engine.config().max_model_len - static_cast<int64_t>(prompt.size());
+  if (room <= 0) return UsageError("the conversation has ", prompt.size(), " tokens: expected at most ", engine.config().max_model_len, "; /clear starts afresh");
+  GenerationFlags limited = flags;
+  limited.max_tokens = std::min(limited.max_tokens, room);
+  std::string text;
+  const absl::StatusOr<Generation> generation = Generate(bundle, engine, std::move(prompt), limited, [&](absl::string_view piece) {
+    absl::StrAppend(&text, piece);
+    return PrintResult(piece);
+  });
+  RETURN_IF_ERROR(PrintResult("\n"));
+  messages.push_back({{"role", "assistant"}, {"content", text}});
+  if (!generation.ok()) return generation.status();
+  if (ProgressEnabled() && StderrIsTerminal()) {
+    std::fprintf(stderr, "[%zu tokens, TTFT %.0f ms, TPOT %.1f ms]\n", generation->tokens.size(), generation->ttft_ms, generation->tpot_ms);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(const Options& options, const CommonOptions& common) {
+  if (!common.json_path.empty()) return UsageError("--json: chat has no result object; use pith run --chat");
+  ThreadPool pool(common.threads);
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
+  if (!bundle.chat_template.has_value()) return NotSupportedError(options.model, ": expected a model with a chat template, found none");
+  ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, options.context, options.generation.prefill_chunk));
+  const bool interactive = isatty(STDIN_FILENO) == 1;
+  if (interactive && !common.quiet) std::fputs("Type a message, or /help.\n", stderr);
+  OrderedJson messages = FreshMessages(options);
+  for (;;) {
+    if (interactive) std::fputs("> ", stderr);
+    std::string line;
+    if (!std::getline(std::cin, line)) return InterruptSignal() != 0 ? CheckInterrupted() : absl::OkStatus();
+    if (line == "/exit" || line == "/quit") return absl::OkStatus();
+    if (line == "/help") {
+      std::fputs(kChatHelp, stderr);
+      continue;
+    }
+    if (line == "/clear") {
+      messages = FreshMessages(options);
+      continue;
+    }
+    if (line.empty()) continue;
+    messages.push_back({{"role", "user"}, {"content", line}});
+    const absl::Status answered = Answer(bundle, *engine, options.generation, messages);
+    if (absl::IsCancelled(answered) && interactive) {
+      SetInterruptSignal(0);
+      continue;
+    }
+    RETURN_IF_ERROR(answered);
+  }
+}
+
+}  // namespace
+
+CommandFunction SetupChat(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("model", options->model, "model with a chat template: a directory or a .gguf file")->required();
+  app.add_option("--system", options->system, "system message");
+  app.add_option("-c,--ctx-size", options->context, "tokens of the whole conversation at most")->check(CLI::Range(1, 1 << 20));
+  AddGenerationFlags(app, options->generation);
+  return [options](const CommonOptions& common) { return Run(*options, common); };
+}
+
+}  // namespace pith

@@ -1,0 +1,55 @@
+// One subcommand of the binary: flags in, one call into the modules below, a result out. Each lives in its own file and has one row in
+// command_table.cc.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "base/json.h"
+#include "base/thread_pool.h"
+
+namespace CLI {
+class App;
+}
+
+namespace pith {
+
+// Options every command takes.
+struct CommonOptions {
+  std::string json_path;        // --json FILE|-: where to write the result object; empty: none
+  bool quiet = false;
+  int threads = 0;              // 0: every usable CPU
+  std::string log_level = "warn";
+
+  bool json_to_stdout() const { return json_path == "-"; }
+};
+
+struct Command {
+  const char* name;
+  const char* summary;
+  const char* footer;           // examples, shown below --help
+  // Adds the command's own flags to `app` and returns what runs it after parsing. The returned function owns its options.
+  std::function<absl::Status(const CommonOptions&)> (*setup)(CLI::App& app);
+};
+
+// THE TABLE, in the order --help lists them.
+absl::Span<const Command> Commands();
+
+// Parses the command line and runs the command. Returns the exit code; messages go to stderr.
+int RunCommandLine(int argc, const char* const* argv);
+
+// Writes the result object where --json says ("schema_version" is added). No-op without --json.
+absl::Status WriteJsonResult(const CommonOptions& options, OrderedJson result);
+
+// Prints to stdout. Errors: kAborted when stdout is closed or full, so that a lost result is never reported as success.
+absl::Status PrintResult(absl::string_view text);
+
+// "2 tensors", "1 tensor"
+std::string Plural(int64_t count, absl::string_view noun);
+// Decimal units: "98.4 MB", "1.12 GB".
+std::string HumanBytes(int64_t bytes);
+
+}  // namespace pith

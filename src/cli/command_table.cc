@@ -1,0 +1,28 @@
+#include "cli/commands.h"
+
+namespace pith {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"convert", "rewrite a model as a bf16 Hugging Face directory",
+     "Example:\n  pith convert SmolLM2-135M-Instruct.Q4_1.gguf -o smollm2-bf16", SetupConvert},
+    {"inspect", "show the data path of every tensor and where the bytes go",
+     "Examples:\n  pith inspect smollm2-w4a16\n  pith inspect smollm2-w4a16 --json - | jq '.memory'", SetupInspect},
+    {"quantize", "write a smaller artifact that vLLM and SGLang also load",
+     "Examples:\n  pith quantize smollm2-bf16 -o smollm2-w4a16 --scheme W4A16\n"
+     "  pith quantize smollm2-bf16 -o smollm2-w8a16 --scheme W8A16 --group-size channel --dry-run",
+     SetupQuantize},
+    {"eval", "measure quality against a reference: KL divergence, same-top rate, perplexity ratio",
+     "Example:\n  pith eval smollm2-w4a16 --reference smollm2-bf16 --data wiki.test.raw --limit 24", SetupEval},
+    {"run", "complete one prompt", "Examples:\n  pith run smollm2-bf16 \"The capital of France is\"\n  echo \"Once upon\" | pith run smollm2-bf16", SetupRun},
+    {"chat", "talk to a model in the terminal", "Example:\n  pith chat smollm2-w4a16 --temperature 0.2", SetupChat},
+    {"serve", "serve a model over the OpenAI HTTP API", "Example:\n  pith serve smollm2-w4a16 --port 8080", SetupServe},
+    {"bench", "prefill and decode speed beside the limits of this machine",
+     "Example:\n  pith bench smollm2-w4a16 --prompt 512 --gen 128 --repeat 5", SetupBench},
+};
+
+}  // namespace
+
+absl::Span<const Command> Commands() { return kCommands; }
+
+}  // namespace pith

@@ -1,0 +1,112 @@
+#include "cli/data_path_report.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "cli/command.h"
+
+namespace pith {
+namespace {
+
+// "model.layers.12.mlp.down_proj" -> "layers.*.mlp.down_proj": what tensors of one kind have in common.
+std::string KindOf(absl::string_view name) {
+  std::vector<std::string> parts = absl::StrSplit(name, '.');
+  if (parts.size() > 1 && parts[0] == "model") parts.erase(parts.begin());
+  for (std::string& part : parts) {
+    if (!part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return absl::ascii_isdigit(c); })) part = "*";
+  }
+  return absl::StrJoin(parts, ".");
+}
+
+struct Row {
+  std::string kind;
+  TensorDataPath path;
+  int64_t count = 0, stored_bytes = 0, resident_bytes = 0, weights = 0;
+};
+
+bool SamePath(const TensorDataPath& a, const TensorDataPath& b) {
+  return a.out == b.out && a.in == b.in && a.packing == b.packing && a.group_size == b.group_size && a.kernel == b.kernel;
+}
+
+std::vector<Row> GroupRows(absl::Span<const TensorDataPath> paths, bool all) {
+  std::vector<Row> rows;
+  for (const TensorDataPath& path : paths) {
+    const std::string kind = all ? path.name : KindOf(path.name);
+    Row* row = nullptr;
+    for (Row& candidate : rows) {
+      if (candidate.kind == kind && SamePath(candidate.path, path)) row = &candidate;
+    }
+    if (row == nullptr) row = &rows.emplace_back(Row{.kind = kind, .path = path});
+    ++row->count;
+    row->stored_bytes += path.stored_bytes;
+    row->resident_bytes += path.resident_bytes;
+    row->weights += path.out * path.in;
+  }
+  return rows;
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, const DecoderModel& model) {
+  MemoryReport report;
+  for (const TensorInfo& tensor : reader.Tensors()) report.file_bytes += tensor.stored_bytes;
+  for (const TensorDataPath& path : model.data_path()) report.bf16_weight_bytes += 2 * path.out * path.in;
+  report.resident_weight_bytes = model.resident_weight_bytes();
+  report.kv_bytes_per_token_bf16 = model.config().kv_bytes_per_token_bf16();
+  report.max_position_embeddings = model.config().max_position_embeddings;
+  return report;
+}
+
+std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all) {
+  std::string text = absl::StrFormat("%-36s %5s %13s %-14s %6s %6s %5s %-10s %-11s %s\n", "tensor", "count", "shape", "packing", "bits",
+                                     "scale", "group", "activation", "accumulator", "kernel");
+  std::vector<std::string> refusals;
+  for (const Row& row : GroupRows(paths, all)) {
+    const TensorDataPath& path = row.path;
+    absl::StrAppendFormat(&text, "%-36s %5d %13s %-14s %6.3f %6s %5s %-10s %-11s %s\n", row.kind, row.count,
+                          absl::StrCat(path.out, "x", path.in), path.packing,
+                          8.0 * static_cast<double>(row.stored_bytes) / static_cast<double>(row.weights),
+                          path.scale_dtype.empty() ? "-" : path.scale_dtype,
+                          path.group_size == 0 ? "-" : absl::StrCat(path.group_size), path.activation, path.accumulator, path.kernel);
+    for (const std::string& refused : path.refused) refusals.push_back(absl::StrCat("  ", row.kind, ": not ", refused, "\n"));
+  }
+  if (!refusals.empty()) absl::StrAppend(&text, "better kernels that could not run:\n", absl::StrJoin(refusals, ""));
+  return text;
+}
+
+std::string MemoryTable(const MemoryReport& report) {
+  const double ratio = static_cast<double>(report.bf16_weight_bytes) / static_cast<double>(std::max<int64_t>(1, report.resident_weight_bytes));
+  return absl::StrFormat(
+      "memory: %s of tensors on disk, %s resident (%.2fx smaller than bf16), KV cache %s per token in bf16 (%s at %d tokens)\n",
+      HumanBytes(report.file_bytes), HumanBytes(report.resident_weight_bytes), ratio, HumanBytes(report.kv_bytes_per_token_bf16),
+      HumanBytes(report.kv_bytes_per_token_bf16 * report.max_position_embeddings), report.max_position_embeddings);
+}
+
+OrderedJson ToJson(const TensorDataPath& path) {
+  return {{"name", path.name},
+          {"shape", {path.out, path.in}},
+          {"stored_bits", path.stored_bits},
+          {"scale_dtype", path.scale_dtype.empty() ? OrderedJson(nullptr) : OrderedJson(path.scale_dtype)},
+          {"group_size", path.group_size == 0 ? OrderedJson(nullptr) : OrderedJson(path.group_size)},
+          {"packing", path.packing},
+          {"activation", path.activation},
+          {"accumulator", path.accumulator},
+          {"output", path.output},
+          {"kernel", path.kernel},
+          {"isa", path.isa},
+          {"refused", path.refused},
+          {"stored_bytes", path.stored_bytes},
+          {"resident_bytes", path.resident_bytes}};
+}
+
+OrderedJson ToJson(const MemoryReport& report) {
+  return {{"file_bytes", report.file_bytes},
+          {"resident_weight_bytes", report.resident_weight_bytes},
+          {"bf16_weight_bytes", report.bf16_weight_bytes},
+          {"kv_bytes_per_token", {{"bf16", report.kv_bytes_per_token_bf16}}},
+          {"max_position_embeddings", report.max_position_embeddings}};
+}
+
+}  // namespace pith

@@ -1,0 +1,112 @@
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "cli/commands.h"
+#include "cli/model_bundle.h"
+#include "cli/version.h"
+#include "eval/kl_divergence.h"
+
+namespace pith {
+namespace {
+
+struct Options {
+  std::vector<std::string> models;
+  std::string reference, data, score = "second-half";
+  int64_t context = 512, limit = 0, chunk = 64;
+  uint64_t seed = 1;
+};
+
+// The same text must become the same ids in both models, or a token-by-token comparison means nothing.
+absl::Status CheckSameTokens(const ModelBundle& reference, const ModelBundle& model, const Corpus& corpus) {
+  for (size_t w = 0; w < std::min<size_t>(corpus.windows.size(), 4); ++w) {
+    const std::string text = reference.tokenizer->Decode(corpus.windows[w].tokens, /*skip_special=*/true);
+    ASSIGN_OR_RETURN(const auto expected, reference.tokenizer->Encode(text, {.add_special_tokens = false}));
+    ASSIGN_OR_RETURN(const auto found, model.tokenizer->Encode(text, {.add_special_tokens = false}));
+    if (found != expected) {
+      return UsageError(model.reader->path(), ": expected the tokenizer of the reference ", reference.reader->path(),
+                        ", found one that encodes the corpus otherwise");
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Row(absl::string_view name, const QualityMetrics& m) {
+  const auto with_interval = [](const Estimate& e, int digits) { return absl::StrFormat("%.*f [%.*f, %.*f]", digits, e.value, digits, e.low, digits, e.high); };
+  return absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-24s %-24s %d\n", name, with_interval(m.kl_mean, 5), absl::StrFormat("%.5f", m.kl_median.value),
+                         absl::StrFormat("%.4f", m.kl_p90.value), absl::StrFormat("%.3f", m.kl_p99.value), absl::StrFormat("%.2f", m.kl_max.value),
+                         with_interval(m.same_top, 4), with_interval(m.ppl_ratio, 4), m.kl_mean.n);
+}
+
+std::string Table(const std::vector<std::string>& paths, const std::vector<ModelQuality>& qualities) {
+  std::string text = absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-24s %-24s %s\n", "model", "mean KL [95 %]", "median", "p90", "p99", "max",
+                                     "same top [95 %]", "perplexity ratio [95 %]", "tokens");
+  for (size_t i = 0; i < paths.size(); ++i) {
+    text += Row(BaseName(paths[i]), qualities[i].overall);
+    for (const auto& [slice, metrics] : qualities[i].slices) text += Row(absl::StrCat("  ", slice), metrics);
+  }
+  return text;
+}
+
+absl::Status Run(const Options& options, const CommonOptions& common) {
+  ThreadPool pool(common.threads);
+  ASSIGN_OR_RETURN(const ModelBundle reference, LoadModel(options.reference, pool));
+  ASSIGN_OR_RETURN(const Corpus corpus, LoadCorpus(options.data, *reference.tokenizer, {.context = options.context, .limit = options.limit}));
+  std::vector<ModelBundle> bundles;
+  std::vector<DecoderModel*> models;
+  for (const std::string& path : options.models) {
+    ASSIGN_OR_RETURN(ModelBundle bundle, LoadModel(path, pool));
+    RETURN_IF_ERROR(CheckSameTokens(reference, bundle, corpus));
+    bundles.push_back(std::move(bundle));
+    models.push_back(bundles.back().model.get());
+  }
+  Progress progress("comparing", static_cast<int64_t>(corpus.windows.size()), "windows");
+  ComparisonOptions comparison{.score_all = options.score == "all", .chunk = options.chunk, .bootstrap = {.seed = options.seed}};
+  comparison.progress = [&](int64_t done) {
+    progress.Set(done);
+    return CheckInterrupted();
+  };
+  ASSIGN_OR_RETURN(const auto scored, CompareModels(*reference.model, models, corpus, comparison, pool));
+  progress.Finish();
+  std::vector<ModelQuality> qualities;
+  OrderedJson list = OrderedJson::array();
+  for (size_t i = 0; i < models.size(); ++i) {
+    qualities.push_back(Summarize(scored[i], corpus, comparison.bootstrap));
+    OrderedJson entry = {{"path", options.models[i]}, {"data_path", models[i]->DataPathName()}};
+    entry.update(ToJson(qualities.back()));
+    list.push_back(std::move(entry));
+  }
+  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Table(options.models, qualities)));
+  return WriteJsonResult(common, {{"reference", options.reference},
+                                  {"reference_data_path", reference.model->DataPathName()},
+                                  {"data", options.data},
+                                  {"context", options.context},
+                                  {"windows", corpus.windows.size()},
+                                  {"scored", options.score},
+                                  {"bos", corpus.bos},
+                                  {"seed", options.seed},
+                                  {"version", VersionText()},
+                                  {"models", list}});
+}
+
+}  // namespace
+
+CommandFunction SetupEval(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("models", options->models, "models to measure: directories or .gguf files")->required();
+  app.add_option("--reference", options->reference, "the model they should equal")->required();
+  app.add_option("--data", options->data, "text to measure on: a .txt, .raw, .utf8 or .jsonl file, or a folder of them")->required();
+  app.add_option("--context", options->context, "tokens per window")->check(CLI::Range(2, 1 << 20))->capture_default_str();
+  app.add_option("--limit", options->limit, "windows per slice; 0: all")->check(CLI::Range(0, 1 << 30))->capture_default_str();
+  app.add_option("--score", options->score, "positions scored in each window: second-half (each with at least half a window of context) or all")
+      ->check(CLI::IsMember({"second-half", "all"}))
+      ->capture_default_str();
+  app.add_option("--chunk", options->chunk, "rows whose logits are held at a time (never changes the result)")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_option("--seed", options->seed, "seed of the bootstrap")->capture_default_str();
+  return [options](const CommonOptions& common) { return Run(*options, common); };
+}
+
+}  // namespace pith

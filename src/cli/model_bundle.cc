@@ -1,0 +1,120 @@
+#include "cli/model_bundle.h"
+
+#include "base/cpu_features.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/status.h"
+
+namespace pith {
+namespace {
+
+// The text of a token that tokenizer_config.json gives as a string or as {"content": ...}.
+std::string TokenContent(const Json& config, absl::string_view key) {
+  const Json* member = FindMember(config, key);
+  if (member == nullptr) return "";
+  if (member->is_string()) return member->get<std::string>();
+  const Json* content = FindMember(*member, "content");
+  return content != nullptr && content->is_string() ? content->get<std::string>() : "";
+}
+
+// chat_template of tokenizer_config.json: a string, or a list of named ones of which "default" is taken.
+std::string TemplateSource(const TokenizerFiles& files, const Json& config) {
+  if (!files.chat_template_jinja.empty()) return files.chat_template_jinja;
+  const Json* member = FindMember(config, "chat_template");
+  if (member == nullptr) return "";
+  if (member->is_string()) return member->get<std::string>();
+  if (!member->is_array()) return "";
+  for (const Json& entry : *member) {
+    if (GetString(entry, "name", "").value_or("") == "default") return GetString(entry, "template", "").value_or("");
+  }
+  return "";
+}
+
+std::vector<int32_t> StopTokenIds(const Json& generation_config, const Tokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  const auto add = [&](const Json& value) {
+    if (value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() < tokenizer.vocab_size()) {
+      ids.push_back(value.get<int32_t>());
+    }
+  };
+  if (const Json* eos = FindMember(generation_config, "eos_token_id")) {
+    if (eos->is_array()) {
+      for (const Json& id : *eos) add(id);
+    } else {
+      add(*eos);
+    }
+  }
+  if (ids.empty() && tokenizer.eos_id().has_value()) ids.push_back(*tokenizer.eos_id());
+  return ids;
+}
+
+}  // namespace
+
+GgufVocabulary MakeGgufVocabulary(const TokenizerFiles& files) {
+  return {.model = files.gguf_model, .pre = files.gguf_pre, .tokens = files.tokens, .scores = files.scores,
+          .token_types = files.token_types, .merges = files.merges, .bos_id = files.bos_id, .eos_id = files.eos_id,
+          .unk_id = files.unk_id, .pad_id = files.pad_id, .eot_id = files.eot_id, .add_bos = files.add_bos,
+          .add_eos = files.add_eos, .add_space_prefix = files.add_space_prefix, .chat_template = files.chat_template_jinja};
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const TokenizerFiles& files) {
+  if (!files.gguf_model.empty()) return Tokenizer::FromGguf(MakeGgufVocabulary(files));
+  if (files.tokenizer_json.empty()) return MissingInputError("tokenizer.json: expected a file in the model directory, found none");
+  return Tokenizer::FromJson(files.tokenizer_json, files.tokenizer_config_json);
+}
+
+absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path) {
+  ModelBundle bundle;
+  ASSIGN_OR_RETURN(bundle.reader, ArtifactReader::Open(path));
+  const TokenizerFiles& files = bundle.reader->tokenizer_files();
+  auto tokenizer = MakeTokenizer(files);
+  if (!tokenizer.ok()) return Annotate(tokenizer.status(), path);
+  bundle.tokenizer = *std::move(tokenizer);
+  Json config = Json::object();
+  if (!files.tokenizer_config_json.empty()) {
+    auto parsed = ParseJson(files.tokenizer_config_json);
+    if (!parsed.ok()) return Annotate(parsed.status(), JoinPath(path, "tokenizer_config.json"));
+    config = *std::move(parsed);
+  }
+  bundle.bos_token = TokenContent(config, "bos_token");
+  bundle.eos_token = TokenContent(config, "eos_token");
+  if (bundle.bos_token.empty() && bundle.tokenizer->bos_id()) bundle.bos_token = bundle.tokenizer->TokenText(*bundle.tokenizer->bos_id());
+  if (bundle.eos_token.empty() && bundle.tokenizer->eos_id()) bundle.eos_token = bundle.tokenizer->TokenText(*bundle.tokenizer->eos_id());
+  bundle.stop_token_ids = StopTokenIds(bundle.reader->generation_config(), *bundle.tokenizer);
+  if (const std::string source = TemplateSource(files, config); !source.empty()) {
+    auto parsed = ChatTemplate::Parse(source);
+    if (!parsed.ok()) return Annotate(BadFileError(parsed.status().message()), absl::StrCat(path, ": chat template"));
+    bundle.chat_template = *std::move(parsed);
+  }
+  return bundle;
+}
+
+absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool) {
+  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(path));
+  ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
+  std::optional<Progress> progress;
+  LoadOptions options{.pool = &pool, .isa = isa, .progress = [&](int64_t done, int64_t total) {
+                        if (!progress.has_value()) progress.emplace(absl::StrCat("loading ", BaseName(path)), total, "tensors");
+                        progress->Set(done);
+                      }};
+  ASSIGN_OR_RETURN(bundle.model, DecoderModel::Load(*bundle.reader, options));
+  if (bundle.tokenizer->vocab_size() > bundle.model->config().vocab_size) {
+    return BadFileError(path, ": expected a tokenizer of at most vocab_size = ", bundle.model->config().vocab_size, " ids, found ",
+                        bundle.tokenizer->vocab_size());
+  }
+  return bundle;
+}
+
+absl::StatusOr<std::vector<int32_t>> EncodeChat(const ModelBundle& bundle, const ChatTemplateInputs& inputs) {
+  if (!bundle.chat_template.has_value()) return NotSupportedError(bundle.reader->path(), ": expected a model with a chat template, found none");
+  ASSIGN_OR_RETURN(const std::vector<RenderedPiece> pieces, bundle.chat_template->RenderPieces(inputs));
+  std::vector<int32_t> ids;
+  for (const RenderedPiece& piece : pieces) {
+    ASSIGN_OR_RETURN(const std::vector<int32_t> part,
+                     bundle.tokenizer->Encode(piece.text, {.add_special_tokens = false, .parse_special = !piece.user_text}));
+    ids.insert(ids.end(), part.begin(), part.end());
+  }
+  return ids;
+}
+
+}  // namespace pith

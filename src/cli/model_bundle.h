@@ -1,0 +1,42 @@
+// What most commands need of one model: its files, tokenizer, chat template, and the model itself ready to run.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "artifact/artifact_reader.h"
+#include "base/thread_pool.h"
+#include "cli/command.h"
+#include "model/decoder_model.h"
+#include "tokenizer/chat_template.h"
+#include "tokenizer/tokenizer.h"
+
+namespace pith {
+
+// Owns everything; the pool is shared and must outlive it.
+struct ModelBundle {
+  std::unique_ptr<ArtifactReader> reader;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::optional<ChatTemplate> chat_template;  // absent: a base model
+  std::string bos_token, eos_token;           // texts, for the template
+  std::vector<int32_t> stop_token_ids;        // generation_config's eos ids, else the tokenizer's
+  std::unique_ptr<DecoderModel> model;        // null with LoadModelFiles
+};
+
+// Opens the files and the tokenizer, but loads no weights.
+absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path);
+// Everything, with progress on stderr.
+absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool);
+
+// The tokenizer and the metadata it needs, from whichever container.
+absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const TokenizerFiles& files);
+GgufVocabulary MakeGgufVocabulary(const TokenizerFiles& files);
+
+// Ids of a chat prompt: template text with special tokens parsed, user text without. Errors: kInvalidArgument for template errors,
+// kUnimplemented when the model has no chat template.
+absl::StatusOr<std::vector<int32_t>> EncodeChat(const ModelBundle& bundle, const OrderedJson& messages);
+
+}  // namespace pith

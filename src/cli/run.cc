@@ -1,0 +1,88 @@
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "cli/commands.h"
+#include "cli/generation.h"
+#include "cli/model_bundle.h"
+
+namespace pith {
+namespace {
+
+struct Options {
+  std::string model, prompt, system;
+  bool chat = false;
+  int64_t context = 0;
+  GenerationFlags generation;
+};
+
+// All of standard input, at most 64 MiB.
+absl::StatusOr<std::string> ReadStandardInput() {
+  std::string text;
+  char buffer[1 << 16];
+  for (;;) {
+    const size_t n = std::fread(buffer, 1, sizeof(buffer), stdin);
+    if (n == 0) break;
+    text.append(buffer, n);
+    if (text.size() > (size_t{64} << 20)) return UsageError("standard input: expected a prompt of at most 64 MiB");
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text;
+}
+
+absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ModelBundle& bundle, const Options& options, const std::string& prompt) {
+  if (!options.chat) return bundle.tokenizer->Encode(prompt);
+  OrderedJson messages = OrderedJson::array();
+  if (!options.system.empty()) messages.push_back({{"role", "system"}, {"content", options.system}});
+  messages.push_back({{"role", "user"}, {"content", prompt}});
+  return EncodeChat(bundle, messages);
+}
+
+absl::Status Run(const Options& options, const CommonOptions& common) {
+  std::string prompt = options.prompt;
+  if (prompt.empty()) {
+    if (isatty(STDIN_FILENO)) return UsageError("prompt: expected an argument or text on standard input, found neither");
+    ASSIGN_OR_RETURN(prompt, ReadStandardInput());
+  }
+  ThreadPool pool(common.threads);
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
+  ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodePrompt(bundle, options, prompt));
+  if (ids.empty()) return UsageError("prompt: expected at least one token, found none");
+  const int64_t needed = options.context > 0 ? options.context : static_cast<int64_t>(ids.size()) + options.generation.max_tokens;
+  const int64_t limit = std::min(needed, bundle.model->config().max_position_embeddings);
+  ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, limit, options.generation.prefill_chunk));
+  GenerationFlags flags = options.generation;
+  flags.max_tokens = std::min(flags.max_tokens, std::max<int64_t>(0, limit - static_cast<int64_t>(ids.size())));
+  const bool print = !common.json_to_stdout();
+  if (print && !options.chat) RETURN_IF_ERROR(PrintResult(prompt));
+  ASSIGN_OR_RETURN(const Generation generation, Generate(bundle, *engine, std::move(ids), flags, [&](absl::string_view piece) {
+                     return print ? PrintResult(piece) : absl::OkStatus();
+                   }));
+  if (print) RETURN_IF_ERROR(PrintResult("\n"));
+  if (ProgressEnabled()) {
+    std::fprintf(stderr, "%d prompt tokens, %zu generated (%s), TTFT %.1f ms, TPOT %.1f ms\n", static_cast<int>(generation.prompt_tokens),
+                 generation.tokens.size(), std::string(FinishReasonName(generation.finish)).c_str(), generation.ttft_ms, generation.tpot_ms);
+  }
+  OrderedJson result = ToJson(generation);
+  result["prompt"] = prompt;
+  return WriteJsonResult(common, result);
+}
+
+}  // namespace
+
+CommandFunction SetupRun(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("model", options->model, "model: a directory or a .gguf file")->required();
+  app.add_option("prompt", options->prompt, "text to complete; standard input when absent");
+  app.add_flag("--chat", options->chat, "put the prompt through the model's chat template as a user message");
+  app.add_option("--system", options->system, "system message, with --chat");
+  app.add_option("-c,--ctx-size", options->context, "tokens of prompt and answer together at most")->check(CLI::Range(1, 1 << 20));
+  AddGenerationFlags(app, options->generation);
+  return [options](const CommonOptions& common) { return Run(*options, common); };
+}
+
+}  // namespace pith

@@ -1,0 +1,12 @@
+#include "cli/version.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/cpu_features.h"
+
+namespace pith {
+
+std::string VersionText() {
+  return absl::StrCat("pith ", kVersion, " (", __VERSION__, ", ", IsaName(DetectIsa()), ")");
+}
+
+}  // namespace pith

@@ -1,0 +1,13 @@
+// Version of the binary.
+#pragma once
+
+#include <string>
+
+namespace pith {
+
+constexpr char kVersion[] = "0.1.0";
+
+// "pith 0.1.0 (g++ 12.2.0, avx512_vnni)"
+std::string VersionText();
+
+}  // namespace pith

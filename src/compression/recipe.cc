@@ -1,0 +1,43 @@
+#include "compression/recipe.h"
+
+#include "absl/strings/numbers.h"
+#include "base/status.h"
+#include "compression/modifier.h"
+
+namespace pith {
+
+absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& method, const std::string& group_size,
+                                  const std::vector<std::string>& ignore, bool clip_search, uint64_t seed) {
+  Recipe recipe;
+  ASSIGN_OR_RETURN(recipe.scheme, FindScheme(scheme));
+  if (!recipe.scheme.weights.has_value()) {
+    return UsageError("--scheme ", recipe.scheme.name, ": expected a scheme that quantizes weights; pith convert writes bf16");
+  }
+  RETURN_IF_ERROR(FindModifier(method).status());
+  recipe.method = method;
+  recipe.strategy = QuantizationStrategy::kGroup;
+  if (group_size == "channel") {
+    recipe.strategy = QuantizationStrategy::kChannel;
+  } else if (group_size == "tensor") {
+    recipe.strategy = QuantizationStrategy::kTensor;
+  } else if (group_size != "auto" && (!absl::SimpleAtoi(group_size, &recipe.group_size) || recipe.group_size < 1)) {
+    return UsageError("--group-size: expected auto, channel, tensor or a positive number, found ", Printable(group_size, 40));
+  }
+  recipe.ignore.insert(recipe.ignore.end(), ignore.begin(), ignore.end());
+  if (!clip_search) recipe.clip_search = kNoClipSearch;
+  recipe.seed = seed;
+  return recipe;
+}
+
+OrderedJson ToJson(const Recipe& recipe) {
+  return {{"scheme", recipe.scheme.name},
+          {"method", recipe.method},
+          {"strategy", std::string(StrategyName(recipe.strategy))},
+          {"group_size", recipe.group_size == 0 ? OrderedJson("auto") : OrderedJson(recipe.group_size)},
+          {"ignore", recipe.ignore},
+          {"clip_search",
+           {{"grid", recipe.clip_search.grid}, {"max_shrink", recipe.clip_search.max_shrink}, {"norm", recipe.clip_search.norm}}},
+          {"seed", recipe.seed}};
+}
+
+}  // namespace pith

@@ -1,0 +1,33 @@
+// What to do to a model: a scheme, a method and the modules it leaves alone. Built from flags (a YAML reader joins it as another maker).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/json.h"
+#include "quantization/qparams.h"
+#include "quantization/quantization_scheme.h"
+
+namespace pith {
+
+struct Recipe {
+  QuantizationScheme scheme;             // as in the table of presets
+  std::string method = "rtn";            // a row of modifier_table.cc
+  QuantizationStrategy strategy = QuantizationStrategy::kGroup;
+  int group_size = 0;                    // with kGroup; 0: the largest size of at most 128 that divides every quantized row
+  std::vector<std::string> ignore = {"lm_head"};  // module names, class names, "re:..." patterns
+  ClipSearch clip_search;                // kNoClipSearch: scales from the range alone
+  uint64_t seed = 0;                     // of whatever the method draws
+};
+
+// `group_size` is "auto", "channel", "tensor" or a number. Errors: kInvalidArgument for another text; kUnimplemented for an unknown
+// scheme or method, with the known ones.
+absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& method, const std::string& group_size,
+                                  const std::vector<std::string>& ignore, bool clip_search, uint64_t seed);
+
+// What the manifest records: everything that decides the bytes of the artifact.
+OrderedJson ToJson(const Recipe& recipe);
+
+}  // namespace pith

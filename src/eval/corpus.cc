@@ -1,0 +1,143 @@
+#include "eval/corpus.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/status.h"
+
+namespace pith {
+namespace {
+
+constexpr absl::string_view kTextExtensions[] = {".txt", ".raw", ".utf8"};
+constexpr int64_t kBytesPerToken = 16;  // generous: how much text is encoded when only some windows are wanted
+
+bool IsText(absl::string_view name) {
+  return std::any_of(std::begin(kTextExtensions), std::end(kTextExtensions), [&](absl::string_view e) { return absl::EndsWith(name, e); });
+}
+
+std::string SliceName(const std::string& path) {
+  const std::string name = BaseName(path);
+  const size_t dot = name.find('.');
+  return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
+}
+
+class CorpusBuilder {
+ public:
+  CorpusBuilder(const std::string& source, const Tokenizer& tokenizer, const CorpusOptions& options)
+      : tokenizer_(tokenizer), options_(options) {
+    corpus_.source = source;
+    corpus_.context = options.context;
+    const auto probe = tokenizer.Encode("a");
+    corpus_.bos = probe.ok() && tokenizer.bos_id().has_value() && !probe->empty() && probe->front() == *tokenizer.bos_id();
+  }
+
+  absl::Status AddFile(const std::string& path) {
+    ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+    const absl::Status status = IsText(path) ? AddText(SliceName(path), file.text()) : AddJsonLines(SliceName(path), file.text());
+    return Annotate(status, path);
+  }
+
+  absl::StatusOr<Corpus> Finish() {
+    if (corpus_.windows.empty()) {
+      return BadFileError(corpus_.source, ": expected at least one text of ", options_.context, " tokens, found none");
+    }
+    return std::move(corpus_);
+  }
+
+ private:
+  bool Full(int64_t taken) const { return options_.limit > 0 && taken >= options_.limit; }
+
+  void AddWindow(const std::string& slice, absl::Span<const int32_t> tokens) {
+    TokenWindow window{.slice = slice, .document = corpus_.num_documents++, .tokens = {tokens.begin(), tokens.end()}};
+    if (corpus_.bos) window.tokens.front() = *tokenizer_.bos_id();
+    corpus_.windows.push_back(std::move(window));
+  }
+
+  absl::Status AddText(const std::string& slice, absl::string_view text) {
+    if (options_.limit > 0) text = CutAtCharacter(text, static_cast<size_t>(options_.limit * options_.context * kBytesPerToken));
+    ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer_.Encode(text, {.add_special_tokens = false}));
+    const int64_t context = options_.context;
+    int64_t taken = 0;
+    for (int64_t begin = 0; begin + context <= static_cast<int64_t>(tokens.size()) && !Full(taken); begin += context, ++taken) {
+      AddWindow(slice, absl::MakeConstSpan(tokens).subspan(begin, context));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddJsonLines(const std::string& slice, absl::string_view text) {
+    int64_t line_number = 0, taken = 0;
+    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
+      ++line_number;
+      if (Full(taken)) break;
+      const std::string where = absl::StrCat("line ", line_number);
+      const auto object = ParseJson(line);
+      if (!object.ok()) return Annotate(object.status(), where);
+      const char* key = FindMember(*object, "text") != nullptr ? "text" : "content";
+      const auto content = GetString(*object, key);
+      if (!content.ok()) return Annotate(BadFileError("expected an object with \"text\" or \"content\", found none"), where);
+      const auto tokens = tokenizer_.Encode(*content, {.add_special_tokens = false});
+      if (!tokens.ok()) return Annotate(BadFileError(tokens.status().message()), where);
+      taken += AddDocument(slice, *tokens, options_.limit - taken);
+    }
+    return absl::OkStatus();
+  }
+
+  // Windows of one document, which share its number. Returns how many.
+  int64_t AddDocument(const std::string& slice, const std::vector<int32_t>& tokens, int64_t room) {
+    const auto length = static_cast<int64_t>(tokens.size());
+    const int64_t document = corpus_.num_documents;
+    int64_t added = 0;
+    for (int64_t begin = 0; begin < length && (options_.limit == 0 || added < room); begin += options_.context) {
+      const int64_t size = std::min(options_.context, length - begin);
+      if (size < (begin == 0 ? 2 : options_.context)) break;
+      AddWindow(slice, absl::MakeConstSpan(tokens).subspan(begin, size));
+      corpus_.windows.back().document = document;
+      ++added;
+    }
+    corpus_.num_documents = added > 0 ? document + 1 : document;
+    return added;
+  }
+
+  // At most `bytes`, not in the middle of a UTF-8 sequence.
+  static absl::string_view CutAtCharacter(absl::string_view text, size_t bytes) {
+    if (text.size() <= bytes) return text;
+    while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
+    return text.substr(0, bytes);
+  }
+
+  const Tokenizer& tokenizer_;
+  const CorpusOptions options_;
+  Corpus corpus_;
+};
+
+}  // namespace
+
+std::vector<std::string> Corpus::slices() const {
+  std::vector<std::string> names;
+  for (const TokenWindow& window : windows) {
+    if (std::find(names.begin(), names.end(), window.slice) == names.end()) names.push_back(window.slice);
+  }
+  return names;
+}
+
+absl::StatusOr<Corpus> LoadCorpus(const std::string& path, const Tokenizer& tokenizer, const CorpusOptions& options) {
+  if (options.context < 2) return UsageError("--context: expected at least 2 tokens, found ", options.context);
+  CorpusBuilder builder(path, tokenizer, options);
+  if (!IsDirectory(path)) {
+    if (FileExists(path) && !IsText(path) && !absl::EndsWith(path, ".jsonl")) {
+      return BadFileError(path, ": expected .txt, .raw, .utf8 or .jsonl, found another extension");
+    }
+    RETURN_IF_ERROR(builder.AddFile(path));
+    return builder.Finish();
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
+  for (const std::string& name : names) {
+    if (IsText(name) || absl::EndsWith(name, ".jsonl")) RETURN_IF_ERROR(builder.AddFile(JoinPath(path, name)));
+  }
+  return builder.Finish();
+}
+
+}  // namespace pith

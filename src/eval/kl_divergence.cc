@@ -1,0 +1,176 @@
+#include "eval/kl_divergence.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/status.h"
+
+namespace pith {
+namespace {
+
+// One model with a KV cache for one window and the logits of one chunk.
+class WindowRunner {
+ public:
+  static absl::StatusOr<std::unique_ptr<WindowRunner>> Create(DecoderModel& model, int64_t context) {
+    auto runner = std::make_unique<WindowRunner>(model, context);
+    ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.MakeKvSpec(runner->pool_.num_blocks())));
+    runner->storage_ = std::make_unique<KvStorage>(std::move(storage));
+    RETURN_IF_ERROR(runner->pool_.Grow(runner->table_, context));
+    return runner;
+  }
+
+  WindowRunner(DecoderModel& model, int64_t context) : model_(&model), pool_(BlockPool::BlocksForTokens(context)) {}
+
+  // Runs tokens [begin, end) of a window whose earlier tokens ran before; keeps the logits of the wanted rows.
+  absl::Status Run(absl::Span<const int32_t> tokens, int64_t begin, int64_t end, int64_t first_wanted) {
+    ForwardBatch batch;
+    batch.token_ids.assign(tokens.begin() + begin, tokens.begin() + end);
+    batch.sequences.push_back({.row_begin = 0, .num_rows = end - begin, .first_position = begin, .blocks = &table_});
+    for (int64_t position = std::max(begin, first_wanted); position < end; ++position) {
+      batch.logits_rows.push_back(static_cast<int32_t>(position - begin));
+    }
+    logits_.resize(batch.logits_rows.size() * static_cast<size_t>(model_->config().vocab_size));
+    RETURN_IF_ERROR(model_->Forward(batch, *storage_, absl::MakeSpan(logits_)));
+    for (size_t i = 0; i < logits_.size(); ++i) {
+      if (!std::isfinite(logits_[i])) {
+        return BadFileError("logits: expected finite values, found ", logits_[i], " for token ",
+                            i % static_cast<size_t>(model_->config().vocab_size));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Span<const float> Logits(int64_t wanted) const {
+    const auto vocab = static_cast<size_t>(model_->config().vocab_size);
+    return absl::MakeConstSpan(logits_).subspan(static_cast<size_t>(wanted) * vocab, vocab);
+  }
+
+ private:
+  DecoderModel* model_;
+  BlockPool pool_;
+  BlockTable table_;
+  std::unique_ptr<KvStorage> storage_;
+  std::vector<float> logits_;
+};
+
+absl::Status CheckModel(const DecoderModel& reference, const DecoderModel& model, int64_t context) {
+  if (model.config().vocab_size != reference.config().vocab_size) {
+    return UsageError("vocab_size: expected that of the reference, ", reference.config().vocab_size, ", found ", model.config().vocab_size);
+  }
+  if (context > model.config().max_position_embeddings) {
+    return UsageError("--context: expected at most max_position_embeddings = ", model.config().max_position_embeddings, ", found ", context);
+  }
+  return absl::OkStatus();
+}
+
+// Positions whose next token is scored: [FirstScored, window - 1).
+int64_t FirstScored(int64_t window, bool score_all) { return score_all ? 0 : window / 2 - 1; }
+
+// One window through every runner; appends the comparisons of the models.
+absl::Status ScoreWindow(absl::Span<const std::unique_ptr<WindowRunner>> runners, const TokenWindow& window, int64_t window_index,
+                         const ComparisonOptions& options, ThreadPool& pool, std::vector<std::vector<ScoredToken>>& scored) {
+  const auto length = static_cast<int64_t>(window.tokens.size());
+  const int64_t last = length - 1;  // the last token is only predicted
+  const int64_t first_wanted = std::clamp<int64_t>(FirstScored(length, options.score_all), 0, last - 1);
+  for (int64_t begin = 0; begin < last;) {
+    // Rows without logits may run in larger chunks; the boundary never changes a result.
+    const int64_t end = begin < first_wanted ? std::min(first_wanted, begin + 512) : std::min(last, begin + options.chunk);
+    for (size_t m = 0; m < runners.size(); ++m) {
+      RETURN_IF_ERROR(Annotate(runners[m]->Run(window.tokens, begin, end, first_wanted),
+                               absl::StrCat(m == 0 ? "reference" : absl::StrCat("model ", m), ": window ", window_index)));
+    }
+    const int64_t wanted = end - std::max(begin, first_wanted);
+    for (size_t m = 1; m < runners.size() && wanted > 0; ++m) {
+      std::vector<ScoredToken>& tokens = scored[m - 1];
+      const size_t base = tokens.size();
+      tokens.resize(base + static_cast<size_t>(wanted));
+      pool.ParallelFor(wanted, 1, [&](int64_t row_begin, int64_t row_end, int) {
+        for (int64_t row = row_begin; row < row_end; ++row) {
+          const int64_t position = std::max(begin, first_wanted) + row + 1;
+          tokens[base + static_cast<size_t>(row)] = {
+              .comparison = CompareLogits(runners[0]->Logits(row), runners[m]->Logits(row), window.tokens[static_cast<size_t>(position)]),
+              .window = window_index,
+              .position = position};
+        }
+      });
+    }
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+QualityMetrics SummarizeTokens(absl::Span<const ScoredToken> tokens, const Corpus& corpus, const BootstrapOptions& options) {
+  const auto values = [&](const std::function<double(const TokenComparison&)>& pick) {
+    std::vector<DocumentValue> picked;
+    picked.reserve(tokens.size());
+    for (const ScoredToken& token : tokens) {
+      picked.push_back({pick(token.comparison), corpus.windows[static_cast<size_t>(token.window)].document});
+    }
+    return picked;
+  };
+  const auto kl = values([](const TokenComparison& c) { return c.kl; });
+  QualityMetrics metrics;
+  metrics.kl_mean = EstimateMean(kl, options);
+  metrics.kl_median = EstimateQuantile(kl, 0.5, options);
+  metrics.kl_p90 = EstimateQuantile(kl, 0.9, options);
+  metrics.kl_p99 = EstimateQuantile(kl, 0.99, options);
+  metrics.kl_max = EstimateQuantile(kl, 1.0, options);
+  metrics.same_top = EstimateMean(values([](const TokenComparison& c) { return c.same_top ? 1.0 : 0.0; }), options);
+  metrics.ppl_ratio = EstimateExpMean(values([](const TokenComparison& c) { return c.nll_model - c.nll_reference; }), options);
+  metrics.ppl = EstimateExpMean(values([](const TokenComparison& c) { return c.nll_model; }), options);
+  metrics.ppl_reference = EstimateExpMean(values([](const TokenComparison& c) { return c.nll_reference; }), options);
+  metrics.delta_p_mean = EstimateMean(values([](const TokenComparison& c) { return c.delta_p; }), options);
+  Estimate square = EstimateMean(values([](const TokenComparison& c) { return c.delta_p * c.delta_p; }), options);
+  metrics.delta_p_rms = {.value = std::sqrt(square.value), .low = std::sqrt(square.low), .high = std::sqrt(square.high), .n = square.n};
+  return metrics;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<ScoredToken>>> CompareModels(DecoderModel& reference, absl::Span<DecoderModel* const> models,
+                                                                    const Corpus& corpus, const ComparisonOptions& options, ThreadPool& pool) {
+  std::vector<std::unique_ptr<WindowRunner>> runners;
+  ASSIGN_OR_RETURN(auto first, WindowRunner::Create(reference, corpus.context));
+  RETURN_IF_ERROR(CheckModel(reference, reference, corpus.context));
+  runners.push_back(std::move(first));
+  for (DecoderModel* model : models) {
+    RETURN_IF_ERROR(CheckModel(reference, *model, corpus.context));
+    ASSIGN_OR_RETURN(auto runner, WindowRunner::Create(*model, corpus.context));
+    runners.push_back(std::move(runner));
+  }
+  std::vector<std::vector<ScoredToken>> scored(models.size());
+  for (size_t w = 0; w < corpus.windows.size(); ++w) {
+    RETURN_IF_ERROR(ScoreWindow(runners, corpus.windows[w], static_cast<int64_t>(w), options, pool, scored));
+    if (options.progress) RETURN_IF_ERROR(options.progress(static_cast<int64_t>(w) + 1));
+  }
+  return scored;
+}
+
+ModelQuality Summarize(absl::Span<const ScoredToken> tokens, const Corpus& corpus, const BootstrapOptions& options) {
+  ModelQuality quality{.overall = SummarizeTokens(tokens, corpus, options)};
+  const std::vector<std::string> slices = corpus.slices();
+  for (const std::string& slice : slices) {
+    if (slices.size() < 2) break;
+    std::vector<ScoredToken> members;
+    for (const ScoredToken& token : tokens) {
+      if (corpus.windows[static_cast<size_t>(token.window)].slice == slice) members.push_back(token);
+    }
+    quality.slices.emplace_back(slice, SummarizeTokens(members, corpus, options));
+  }
+  return quality;
+}
+
+OrderedJson ToJson(const QualityMetrics& m) {
+  return {{"kl_mean", ToJson(m.kl_mean)},     {"kl_median", ToJson(m.kl_median)},       {"kl_p90", ToJson(m.kl_p90)},
+          {"kl_p99", ToJson(m.kl_p99)},       {"kl_max", ToJson(m.kl_max)},             {"same_top", ToJson(m.same_top)},
+          {"ppl_ratio", ToJson(m.ppl_ratio)}, {"ppl", ToJson(m.ppl)},                   {"ppl_reference", ToJson(m.ppl_reference)},
+          {"delta_p_mean", ToJson(m.delta_p_mean)}, {"delta_p_rms", ToJson(m.delta_p_rms)}};
+}
+
+OrderedJson ToJson(const ModelQuality& quality) {
+  OrderedJson slices = OrderedJson::object();
+  for (const auto& [name, metrics] : quality.slices) slices[name] = ToJson(metrics);
+  return {{"metrics", ToJson(quality.overall)}, {"slices", slices}};
+}
+
+}  // namespace pith

@@ -1,0 +1,57 @@
+// Measures models against a reference on a corpus: one streaming pass over all of them, no logits file.
+//
+// Every window is run through the reference and each model side by side in chunks; each chunk's logits are compared and dropped. Scored are
+// the positions of the second half of a window (so that every prediction has context), or all but the first.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/json.h"
+#include "base/thread_pool.h"
+#include "eval/corpus.h"
+#include "eval/distribution.h"
+#include "eval/paired_statistics.h"
+#include "model/decoder_model.h"
+
+namespace pith {
+
+struct ComparisonOptions {
+  bool score_all = false;            // all positions but the first, instead of the second half
+  int64_t chunk = 64;                // rows whose logits are held at a time
+  BootstrapOptions bootstrap;
+  std::function<absl::Status(int64_t windows_done)> progress;  // an error ends the run; may be empty
+};
+
+// Figures of one model over some windows. KL in nats.
+struct QualityMetrics {
+  Estimate kl_mean, kl_median, kl_p90, kl_p99, kl_max, same_top, ppl_ratio, ppl, ppl_reference, delta_p_mean, delta_p_rms;
+};
+
+struct ModelQuality {
+  QualityMetrics overall;
+  std::vector<std::pair<std::string, QualityMetrics>> slices;   // in the corpus's order; empty with one slice
+};
+
+// Comparisons of one model, token by token, in the corpus's order: what the figures are made from.
+struct ScoredToken {
+  TokenComparison comparison;
+  int64_t window = 0;
+  int64_t position = 0;              // of the predicted token in its window
+};
+
+// One vector per model. Same bits for any number of threads and any chunk. Errors: kInvalidArgument when vocabularies differ in size or a
+// window is longer than a model's context; kDataLoss for logits that are not finite (model and position named).
+absl::StatusOr<std::vector<std::vector<ScoredToken>>> CompareModels(DecoderModel& reference, absl::Span<DecoderModel* const> models,
+                                                                    const Corpus& corpus, const ComparisonOptions& options, ThreadPool& pool);
+
+ModelQuality Summarize(absl::Span<const ScoredToken> tokens, const Corpus& corpus, const BootstrapOptions& options);
+
+OrderedJson ToJson(const QualityMetrics& metrics);
+OrderedJson ToJson(const ModelQuality& quality);   // {"metrics": {...}, "slices": {...}}
+
+}  // namespace pith
