@@ -2,7 +2,23 @@
 
 namespace pith {
 
-const OperatorEntry kOperators__avx2[] = {{}};
-const size_t kNumOperators__avx2 = 0;
+void attention_f32_bf16_bf16__avx2(const AttentionParams& p);
+void kv_append_f32_bf16__avx2(const KvAppendParams& p);
+void rms_norm_f32__avx2(const RmsNormParams& p);
+void rotary_f32__avx2(const RotaryParams& p);
+void gated_activation_f32_bf16__avx2(const GatedActivationParams& p);
+void embedding_bf16_f32__avx2(const EmbeddingParams& p);
+void convert_f32_bf16__avx2(const ConvertParams& p);
+
+const OperatorEntry kOperators__avx2[] = {
+    {.name = "attention_f32_bf16_bf16__avx2", .isa = KernelIsa::kAvx2, .attention = attention_f32_bf16_bf16__avx2},
+    {.name = "kv_append_f32_bf16__avx2", .isa = KernelIsa::kAvx2, .kv_append = kv_append_f32_bf16__avx2},
+    {.name = "rms_norm_f32__avx2", .isa = KernelIsa::kAvx2, .rms_norm = rms_norm_f32__avx2},
+    {.name = "rotary_f32__avx2", .isa = KernelIsa::kAvx2, .rotary = rotary_f32__avx2},
+    {.name = "gated_activation_f32_bf16__avx2", .isa = KernelIsa::kAvx2, .gated_activation = gated_activation_f32_bf16__avx2},
+    {.name = "embedding_bf16_f32__avx2", .isa = KernelIsa::kAvx2, .embedding = embedding_bf16_f32__avx2},
+    {.name = "convert_f32_bf16__avx2", .isa = KernelIsa::kAvx2, .convert = convert_f32_bf16__avx2},
+};
+const size_t kNumOperators__avx2 = sizeof(kOperators__avx2) / sizeof(kOperators__avx2[0]);
 
 }  // namespace pith

@@ -1,0 +1,222 @@
+#include "kernels/attention.h"
+
+#include <immintrin.h>
+
+#include "kernels/cpu/attention_tiles.h"
+#include "kernels/cpu/avx2/vector_math.h"
+
+namespace pith {
+namespace {
+
+constexpr int kQueriesTogether = 5;  // 5 x 2 accumulators, 2 operands, 2 pairs, a broadcast: 15 of 16 registers
+
+// key[i][t..t+7] <- the bf16 pairs i..i+7 of 8 tokens: an 8 x 8 transposition of dwords, from rows to columns.
+inline void TransposePairs(const __m256i row[8], uint32_t* key, int64_t num_pairs) {
+  __m256i a[8], b[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm256_unpacklo_epi32(row[i], row[i + 1]);
+    a[i + 1] = _mm256_unpackhi_epi32(row[i], row[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    b[i] = _mm256_unpacklo_epi64(a[i], a[i + 2]);
+    b[i + 1] = _mm256_unpackhi_epi64(a[i], a[i + 2]);
+    b[i + 2] = _mm256_unpacklo_epi64(a[i + 1], a[i + 3]);
+    b[i + 3] = _mm256_unpackhi_epi64(a[i + 1], a[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    a[c] = _mm256_permute2x128_si256(b[c], b[4 + c], 0x20);
+    a[4 + c] = _mm256_permute2x128_si256(b[c], b[4 + c], 0x31);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    if (i < num_pairs) _mm256_store_si256(reinterpret_cast<__m256i*>(key + i * kAttentionChunk), a[i]);
+  }
+}
+
+// Scores of N queries with 16 tokens, lanes over tokens.
+template <int N>
+void ScoreQueries(const float* query, int64_t head_dim, const uint32_t* key, float* score) {
+  __m256 acc[N][2] = {};
+  for (int64_t i = 0; i < head_dim; i += 2, key += kAttentionChunk) {
+    const __m256i pairs0 = _mm256_load_si256(reinterpret_cast<const __m256i*>(key));
+    const __m256i pairs1 = _mm256_load_si256(reinterpret_cast<const __m256i*>(key + 8));
+    const __m256 even[2] = {EvenF32(pairs0), EvenF32(pairs1)};
+#pragma GCC unroll 5
+    for (int n = 0; n < N; ++n) {
+      const __m256 q = _mm256_broadcast_ss(query + n * head_dim + i);
+      acc[n][0] = _mm256_fmadd_ps(q, even[0], acc[n][0]);
+      acc[n][1] = _mm256_fmadd_ps(q, even[1], acc[n][1]);
+    }
+    const __m256 odd[2] = {OddF32(pairs0), OddF32(pairs1)};
+#pragma GCC unroll 5
+    for (int n = 0; n < N; ++n) {
+      const __m256 q = _mm256_broadcast_ss(query + n * head_dim + i + 1);
+      acc[n][0] = _mm256_fmadd_ps(q, odd[0], acc[n][0]);
+      acc[n][1] = _mm256_fmadd_ps(q, odd[1], acc[n][1]);
+    }
+  }
+#pragma GCC unroll 5
+  for (int n = 0; n < N; ++n) {
+    _mm256_store_ps(score + n * kAttentionChunk, acc[n][0]);
+    _mm256_store_ps(score + n * kAttentionChunk + 8, acc[n][1]);
+  }
+}
+
+// sum <- sum * correction + sum over tokens [begin, end) of weight * value, for N queries and 16 dims, lanes over dims.
+template <int N>
+void AddValuesOf(const AttentionTile& tile, int64_t query, int64_t dim, const uint16_t* values, const int64_t* offset, int64_t begin,
+                 int64_t end) {
+  const bool whole = tile.head_dim - dim >= 16;  // otherwise 8 dims are left
+  const float* weight = tile.score + query * kAttentionChunk;
+  __m256 acc[N][2] = {};
+  for (int64_t t = begin; t < end; ++t) {
+    const uint16_t* value = values + offset[t] + dim;
+    const __m256i pairs = whole ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(value))
+                                : _mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(value)));
+    const __m256 even = EvenF32(pairs);
+    const __m256 odd = OddF32(pairs);
+#pragma GCC unroll 5
+    for (int n = 0; n < N; ++n) {
+      const __m256 w = _mm256_broadcast_ss(weight + n * kAttentionChunk + t);
+      acc[n][0] = _mm256_fmadd_ps(w, even, acc[n][0]);
+      acc[n][1] = _mm256_fmadd_ps(w, odd, acc[n][1]);
+    }
+  }
+  float* sum = tile.sum + query * tile.sum_stride + dim;
+#pragma GCC unroll 5
+  for (int n = 0; n < N; ++n) {
+    const __m256 correction = _mm256_broadcast_ss(tile.correction + query + n);
+    float* place = sum + n * tile.sum_stride;
+    _mm256_store_ps(place, _mm256_fmadd_ps(_mm256_load_ps(place), correction, acc[n][0]));
+    _mm256_store_ps(place + 8, _mm256_fmadd_ps(_mm256_load_ps(place + 8), correction, acc[n][1]));
+  }
+}
+
+struct Avx2Lanes {
+  static constexpr int64_t kDimsPerVector = 16;
+
+  static void Begin(const AttentionParams& p, const AttentionTile& tile) {
+    const __m256 scale = _mm256_set1_ps(p.scale);
+    const int64_t per_row = tile.group * tile.head_dim;
+    for (int64_t r = 0; r < tile.num_rows; ++r) {
+      const float* in = p.query + (tile.row + r) * p.query_stride + tile.kv_head * per_row;
+      for (int64_t i = 0; i < per_row; i += 8) _mm256_storeu_ps(tile.query + r * per_row + i, _mm256_mul_ps(_mm256_loadu_ps(in + i), scale));
+    }
+    const int64_t queries = tile.num_rows * tile.group;
+    for (int64_t i = 0; i < queries * tile.sum_stride; i += 8) _mm256_store_ps(tile.sum + i, _mm256_setzero_ps());
+    for (int64_t q = 0; q < queries; ++q) {
+      _mm256_store_ps(tile.total + q * kTotalLanes, _mm256_setzero_ps());
+      tile.max[q] = -__builtin_inff();
+    }
+  }
+
+  static void TransposeKeys(const AttentionTile& tile, const uint16_t* keys, const ChunkTokens& tokens) {
+    const int64_t num_pairs = tile.head_dim / 2;
+    for (int64_t t = 0; t < kAttentionChunk; t += 8) {
+      for (int64_t pair = 0; pair < num_pairs; pair += 8) {
+        const bool whole = num_pairs - pair >= 8;  // otherwise 4 pairs are left
+        __m256i row[8];
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; ++i) {
+          if (t + i < tokens.begin || t + i >= tokens.end) {
+            row[i] = _mm256_setzero_si256();
+            continue;
+          }
+          const uint16_t* key = keys + tokens.offset[t + i] + 2 * pair;
+          row[i] = whole ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(key))
+                         : _mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(key)));
+        }
+        TransposePairs(row, tile.key + pair * kAttentionChunk + t, num_pairs - pair);
+      }
+    }
+  }
+
+  static void Scores(const AttentionTile& tile, int64_t query, int64_t query_end) {
+    for (int64_t count; query < query_end; query += count) {
+      count = Smaller(query_end - query, kQueriesTogether);
+      const float* q = tile.query + query * tile.head_dim;
+      for (int64_t t = 0; t < kAttentionChunk; t += 16) {
+        float* score = tile.score + query * kAttentionChunk + t;
+        switch (count) {
+          case 5: ScoreQueries<5>(q, tile.head_dim, tile.key + t, score); break;
+          case 4: ScoreQueries<4>(q, tile.head_dim, tile.key + t, score); break;
+          case 3: ScoreQueries<3>(q, tile.head_dim, tile.key + t, score); break;
+          case 2: ScoreQueries<2>(q, tile.head_dim, tile.key + t, score); break;
+          default: ScoreQueries<1>(q, tile.head_dim, tile.key + t, score); break;
+        }
+      }
+    }
+  }
+
+  // Scores of the tokens [begin, end) become weights exp(score - max); the running maximum and total follow.
+  static void Softmax(const AttentionTile& tile, int64_t query, int64_t query_end, int64_t begin, int64_t end) {
+    const __m256 lowest = _mm256_set1_ps(-__builtin_inff());
+    for (; query < query_end; ++query) {
+      float* score = tile.score + query * kAttentionChunk;
+      __m256 chunk_max = lowest;
+      for (int64_t t = 0; t < kAttentionChunk; t += 8) {
+        const __m256i mask = _mm256_andnot_si256(FirstLanes(Larger(begin - t, 0)), FirstLanes(Larger(end - t, 0)));
+        const __m256 s = _mm256_blendv_ps(lowest, _mm256_load_ps(score + t), _mm256_castsi256_ps(mask));
+        _mm256_store_ps(score + t, s);
+        chunk_max = _mm256_max_ps(chunk_max, s);
+      }
+      const float old_max = tile.max[query];
+      const float reduced = ReduceMax(chunk_max);
+      const float new_max = reduced > old_max ? reduced : old_max;
+      const __m256 max = _mm256_set1_ps(new_max);
+      __m256 added[2] = {};
+#pragma GCC unroll 8
+      for (int64_t t = 0; t < kAttentionChunk; t += 8) {
+        const __m256 w = Exp(_mm256_sub_ps(_mm256_load_ps(score + t), max));
+        _mm256_store_ps(score + t, w);
+        added[t / 8 % 2] = _mm256_add_ps(added[t / 8 % 2], w);
+      }
+      const __m256 correction = Exp(_mm256_sub_ps(_mm256_set1_ps(old_max), max));
+      float* total = tile.total + query * kTotalLanes;
+      _mm256_store_ps(total, _mm256_fmadd_ps(_mm256_load_ps(total), correction, _mm256_add_ps(added[0], added[1])));
+      tile.correction[query] = _mm256_cvtss_f32(correction);
+      tile.max[query] = new_max;
+    }
+  }
+
+  static void AddValues(const AttentionTile& tile, int64_t query, int64_t query_end, const uint16_t* values, const ChunkTokens& tokens,
+                        int64_t begin, int64_t end) {
+    for (int64_t count; query < query_end; query += count) {
+      count = Smaller(query_end - query, kQueriesTogether);
+      for (int64_t dim = 0; dim < tile.head_dim; dim += 16) {
+        switch (count) {
+          case 5: AddValuesOf<5>(tile, query, dim, values, tokens.offset, begin, end); break;
+          case 4: AddValuesOf<4>(tile, query, dim, values, tokens.offset, begin, end); break;
+          case 3: AddValuesOf<3>(tile, query, dim, values, tokens.offset, begin, end); break;
+          case 2: AddValuesOf<2>(tile, query, dim, values, tokens.offset, begin, end); break;
+          default: AddValuesOf<1>(tile, query, dim, values, tokens.offset, begin, end); break;
+        }
+      }
+    }
+  }
+
+  static void Finish(const AttentionParams& p, const AttentionTile& tile) {
+    for (int64_t q = 0; q < tile.num_rows * tile.group; ++q) {
+      const float* sum = tile.sum + q * tile.sum_stride;
+      const __m256 total = _mm256_set1_ps(ReduceAdd(_mm256_load_ps(tile.total + q * kTotalLanes)));
+      uint16_t* out = p.out + (tile.row + q / tile.group) * p.out_stride + (tile.kv_head * tile.group + q % tile.group) * tile.head_dim;
+      for (int64_t dim = 0; dim < tile.head_dim; dim += 16) {
+        const __m256i even = _mm256_srli_epi32(RoundToBf16High(_mm256_div_ps(_mm256_load_ps(sum + dim), total)), 16);
+        const __m256i odd = _mm256_and_si256(RoundToBf16High(_mm256_div_ps(_mm256_load_ps(sum + dim + 8), total)),
+                                             _mm256_set1_epi32(static_cast<int>(0xFFFF0000u)));
+        const __m256i bits = _mm256_or_si256(even, odd);
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + dim), _mm256_castsi256_si128(bits));
+        if (tile.head_dim - dim >= 16) _mm_storeu_si128(reinterpret_cast<__m128i*>(out + dim + 8), _mm256_extracti128_si256(bits, 1));
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void attention_f32_bf16_bf16__avx2(const AttentionParams& p) { AttendTiles<Avx2Lanes>(p); }
+
+}  // namespace pith
