@@ -39,7 +39,8 @@ absl::StatusOr<Isa> SelectIsa() {
   if (forced == nullptr || *forced == '\0') return best;
   for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni}) {
     if (IsaName(isa) != forced) continue;
-    if (isa > best) return UnavailableError("PITH_FORCE_ISA: expected an instruction set of this CPU (best: ", IsaName(best), "), found ", forced);
+    if (isa > best)
+      return UnavailableError("PITH_FORCE_ISA: expected an instruction set of this CPU (best: ", IsaName(best), "), found ", forced);
     return isa;
   }
   return UsageError("PITH_FORCE_ISA: expected scalar, avx2, avx512 or avx512_vnni, found ", Printable(forced));

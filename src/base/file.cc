@@ -61,7 +61,8 @@ absl::StatusOr<std::string> RenameTarget(const std::string& path) {
     std::free(resolved);
     if (stat(target.c_str(), &info) != 0) return CannotCreateError(Printable(path, 500), ": cannot follow the link: ", Errno());
   }
-  if (!S_ISREG(info.st_mode)) return CannotCreateError(Printable(path, 500), ": expected a regular file or none, found a directory or device");
+  if (!S_ISREG(info.st_mode))
+    return CannotCreateError(Printable(path, 500), ": expected a regular file or none, found a directory or device");
   return target;
 }
 
@@ -225,7 +226,8 @@ absl::StatusOr<AtomicDirectoryWriter> AtomicDirectoryWriter::Create(const std::s
   if (lstat(writer.path_.c_str(), &info) == 0) {
     if (!S_ISDIR(info.st_mode)) return CannotCreateError(Printable(path, 500), ": expected no file of this name, found one");
     ASSIGN_OR_RETURN(const auto names, ListDirectory(writer.path_));
-    if (!names.empty()) return CannotCreateError(Printable(path, 500), ": expected a new or empty directory, found ", names.size(), " entries");
+    if (!names.empty())
+      return CannotCreateError(Printable(path, 500), ": expected a new or empty directory, found ", names.size(), " entries");
   }
   writer.staging_path_ = PartialName(writer.path_);
   std::error_code ignored;

@@ -1,14 +1,15 @@
 #include "base/file.h"
 
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
 
 #include "base/status.h"
 #include "base/test_util.h"

@@ -20,7 +20,8 @@ float16 ToFloat16(float x) {
   const uint32_t magnitude = u & 0x7FFFFFFFu;
   if (magnitude > 0x7F800000u) return {static_cast<uint16_t>(sign | 0x7E00u | ((magnitude >> 13) & 0x3FFu))};
   if (magnitude >= 0x477FF000u) return {static_cast<uint16_t>(sign | 0x7C00u)};  // rounds to 65536 or more
-  if (magnitude < 0x38800000u) {  // subnormal: adding 0.5 makes the FPU round at 2^-24
+  if (magnitude < 0x38800000u) {
+    // Subnormal: adding 0.5 makes the FPU round at 2^-24.
     const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
     return {static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(rounded) - 0x3F000000u))};
   }

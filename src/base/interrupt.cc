@@ -1,9 +1,9 @@
 #include "base/interrupt.h"
 
-#include <csignal>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 
 #include "base/status.h"
 

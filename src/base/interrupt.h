@@ -5,7 +5,8 @@
 
 namespace pith {
 
-// Installs handlers for SIGINT and SIGTERM; ignores SIGPIPE and SIGXFSZ, so that writes return errors. A second SIGINT ends the process at once with exit code 130.
+// Installs handlers for SIGINT and SIGTERM; ignores SIGPIPE and SIGXFSZ, so that writes return errors. A second SIGINT ends the process at
+// once with exit code 130.
 void InstallSignalHandlers();
 
 // The signal received, or 0. Async-signal-safe flag, readable from every thread.

@@ -1,14 +1,15 @@
 #include "base/interrupt.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/status.h"
 #include "base/test_util.h"
 #include "gtest/gtest.h"
-#include <sys/resource.h>
 
 namespace pith {
 namespace {

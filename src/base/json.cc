@@ -168,8 +168,6 @@ absl::StatusOr<std::string> GetString(const Json& object, absl::string_view key,
 
 std::string DumpJson(const Json& value, int indent) { return value.dump(indent, ' ', false, Json::error_handler_t::replace); }
 
-std::string DumpJson(const OrderedJson& value, int indent) {
-  return value.dump(indent, ' ', false, OrderedJson::error_handler_t::replace);
-}
+std::string DumpJson(const OrderedJson& value, int indent) { return value.dump(indent, ' ', false, OrderedJson::error_handler_t::replace); }
 
 }  // namespace pith

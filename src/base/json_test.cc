@@ -21,10 +21,17 @@ std::string ErrorOf(absl::string_view text, const JsonLimits& limits = {}) {
 std::string Nested(int depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
 TEST(ParseJson, ValuesOfEveryKind) {
-  const auto parsed = ParseJson(R"({"n":null,"t":true,"i":-3,"u":18446744073709551615,"d":2.5,"s":"a\u00e9\n","a":[1,[2,{"x":3}],4],"o":{}})");
+  const auto parsed = ParseJson(
+      R"({"n":null,"t":true,"i":-3,"u":18446744073709551615,"d":2.5,"s":"a\u00e9\n","a":[1,[2,{"x":3}],4],"o":{}})");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(*parsed, Json({{"n", nullptr}, {"t", true}, {"i", -3}, {"u", 18446744073709551615u}, {"d", 2.5}, {"s", "a\xC3\xA9\n"},
-                           {"a", {1, {2, {{"x", 3}}}, 4}}, {"o", Json::object()}}));
+  EXPECT_EQ(*parsed, Json({{"n", nullptr},
+                           {"t", true},
+                           {"i", -3},
+                           {"u", 18446744073709551615u},
+                           {"d", 2.5},
+                           {"s", "a\xC3\xA9\n"},
+                           {"a", {1, {2, {{"x", 3}}}, 4}},
+                           {"o", Json::object()}}));
   EXPECT_EQ(*ParseJson(" 7 "), Json(7));
 }
 
@@ -40,8 +47,8 @@ TEST(ParseJson, MatchesTheDomParserOnWideAndDeepDocuments) {
 
 TEST(ParseJson, BadSyntaxNamesLineAndColumn) {
   EXPECT_THAT(ErrorOf("{\"a\": 1,\n  \"b\": }"), AllOf(HasSubstr("line 2"), HasSubstr("column 8")));
-  for (const char* text : {"", " ", "{", "[1,]", "{\"a\":1,}", "{'a':1}", "nul", "01", "1.", "[1] 2", "{\"a\" 1}", "\"\t\"", "// c\n1", "NaN",
-                           "Infinity", "1e999", "\"\\ud800\"", "\"\\x\""}) {
+  for (const char* text : {"", " ", "{", "[1,]", "{\"a\":1,}", "{'a':1}", "nul", "01", "1.", "[1] 2", "{\"a\" 1}", "\"\t\"", "// c\n1",
+                           "NaN", "Infinity", "1e999", "\"\\ud800\"", "\"\\x\""}) {
     EXPECT_THAT(ErrorOf(text), HasSubstr("JSON: ")) << text;
   }
 }
@@ -79,7 +86,8 @@ TEST(GetInt, RangesTypesAndAbsence) {
   for (const char* key : {"big", "huge", "f", "s", "b", "n", "absent"}) {
     EXPECT_EQ(GetInt(object, key, INT64_MIN, INT64_MAX).status().code(), absl::StatusCode::kDataLoss) << key;
   }
-  EXPECT_THAT(std::string(GetInt(object, "i", 6, 9).status().message()), AllOf(HasSubstr("\"i\""), HasSubstr("[6, 9]"), HasSubstr("found 5")));
+  EXPECT_THAT(std::string(GetInt(object, "i", 6, 9).status().message()),
+              AllOf(HasSubstr("\"i\""), HasSubstr("[6, 9]"), HasSubstr("found 5")));
   EXPECT_FALSE(GetInt(object, "i", 1, 4).ok());
   EXPECT_EQ(*GetInt(object, "absent", 0, 9, -7), -7);
   EXPECT_EQ(*GetInt(object, "n", 0, 9, -7), -7);
@@ -150,7 +158,8 @@ Json ArbitraryJson(int depth) {
     }
     default: {
       Json object = Json::object();
-      for (int i = *rc::gen::inRange(0, 6); i > 0; --i) object[*rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127))] = ArbitraryJson(depth - 1);
+      for (int i = *rc::gen::inRange(0, 6); i > 0; --i)
+        object[*rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127))] = ArbitraryJson(depth - 1);
       return object;
     }
   }

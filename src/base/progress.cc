@@ -35,7 +35,12 @@ bool ColorAllowed() {
 }
 
 Progress::Progress(absl::string_view label, int64_t total, absl::string_view unit)
-    : label_(label), unit_(unit), total_(total), terminal_(StderrIsTerminal()), start_(std::chrono::steady_clock::now()), last_print_(start_) {}
+    : label_(label),
+      unit_(unit),
+      total_(total),
+      terminal_(StderrIsTerminal()),
+      start_(std::chrono::steady_clock::now()),
+      last_print_(start_) {}
 
 Progress::~Progress() { Finish(); }
 
@@ -65,7 +70,8 @@ void Progress::Print(bool final) {
     const int filled = static_cast<int>(fraction * kWidth);
     if (terminal_) line = absl::StrCat("[", std::string(filled, '#'), std::string(kWidth - filled, '.'), "] ");
     absl::StrAppend(&line, absl::StrFormat("%s %d/%d %s, %s/s", label_, done_, total_, unit_, FormatRate(rate)));
-    if (!final && done_ > 0 && done_ <= total_ && rate > 0) absl::StrAppend(&line, ", ", FormatSeconds(static_cast<double>(total_ - done_) / rate), " left");
+    if (!final && done_ > 0 && done_ <= total_ && rate > 0)
+      absl::StrAppend(&line, ", ", FormatSeconds(static_cast<double>(total_ - done_) / rate), " left");
   } else {
     line = absl::StrFormat("%s %d %s, %s/s", label_, done_, unit_, FormatRate(rate));
   }

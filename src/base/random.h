@@ -20,9 +20,9 @@ double UniformOpen(uint64_t seed, uint64_t a, uint64_t b);
 class RandomStream {
  public:
   explicit RandomStream(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
-  double Uniform() { return UniformOpen(seed_, stream_, index_++); }        // (0, 1)
-  uint64_t Below(uint64_t bound);                                           // [0, bound), bound > 0, without bias
-  float Normal();                                                           // standard normal (Box-Muller)
+  double Uniform() { return UniformOpen(seed_, stream_, index_++); }  // (0, 1)
+  uint64_t Below(uint64_t bound);                                     // [0, bound), bound > 0, without bias
+  float Normal();                                                     // standard normal (Box-Muller)
 
  private:
   uint64_t seed_, stream_, index_ = 0;

@@ -73,7 +73,8 @@ std::string Printable(absl::string_view text, size_t max_bytes) {
   while (!text.empty()) {
     const size_t length = Utf8SequenceLength(text);
     const unsigned char first = static_cast<unsigned char>(text[0]);
-    const bool control = (length == 1 && (first < 0x20 || first == 0x7F)) || (length == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
+    const bool control = (length == 1 && (first < 0x20 || first == 0x7F)) ||
+                         (length == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
     char escaped[5];
     std::snprintf(escaped, sizeof(escaped), "\\x%02X", first);
     const absl::string_view piece = length == 0 || control ? absl::string_view(escaped, 4) : text.substr(0, length);

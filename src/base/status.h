@@ -19,11 +19,11 @@ enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,
   kExitUsage = 2,
-  kExitRefused = 3,        // a quality gate or guard said no
-  kExitNotSupported = 4,   // format, architecture or scheme
+  kExitRefused = 3,       // a quality gate or guard said no
+  kExitNotSupported = 4,  // format, architecture or scheme
   kExitBadFile = 65,
   kExitMissingInput = 66,
-  kExitUnavailable = 69,   // port or device
+  kExitUnavailable = 69,  // port or device
   kExitBug = 70,
   kExitOutOfMemory = 71,
   kExitCannotCreate = 73,
@@ -35,22 +35,29 @@ enum ExitCode : int {
 // The exit code a status stands for; kExitDone for OK. See the constructors below for the mapping.
 ExitCode ToExitCode(const absl::Status& status);
 
-// Constructors, one per kind of failure. Arguments are concatenated as by absl::StrCat.
-template <typename... Args> absl::Status UsageError(const Args&... args) { return absl::InvalidArgumentError(absl::StrCat(args...)); }       // 2
-template <typename... Args> absl::Status RefusedError(const Args&... args) { return absl::FailedPreconditionError(absl::StrCat(args...)); }  // 3
-template <typename... Args> absl::Status NotSupportedError(const Args&... args) { return absl::UnimplementedError(absl::StrCat(args...)); }  // 4
-template <typename... Args> absl::Status BadFileError(const Args&... args) { return absl::DataLossError(absl::StrCat(args...)); }            // 65
-template <typename... Args> absl::Status MissingInputError(const Args&... args) { return absl::NotFoundError(absl::StrCat(args...)); }       // 66
-template <typename... Args> absl::Status UnavailableError(const Args&... args) { return absl::UnavailableError(absl::StrCat(args...)); }     // 69
-template <typename... Args> absl::Status BugError(const Args&... args) { return absl::InternalError(absl::StrCat(args...)); }                // 70
-template <typename... Args> absl::Status OutOfMemoryError(const Args&... args) { return absl::ResourceExhaustedError(absl::StrCat(args...)); }  // 71
-template <typename... Args> absl::Status CannotCreateError(const Args&... args) { return absl::PermissionDeniedError(absl::StrCat(args...)); }  // 73
-template <typename... Args> absl::Status IoError(const Args&... args) { return absl::AbortedError(absl::StrCat(args...)); }                  // 74
-template <typename... Args> absl::Status CancelledError(const Args&... args) { return absl::CancelledError(absl::StrCat(args...)); }         // 130
+// Constructors, one per kind of failure; the exit codes in their order: 2, 3, 4, 65, 66, 69, 70, 71, 73, 74, 130.
+// Arguments are concatenated as by absl::StrCat.
+template <typename... Args> absl::Status UsageError(const Args&... args) { return absl::InvalidArgumentError(absl::StrCat(args...)); }
+template <typename... Args> absl::Status RefusedError(const Args&... args) { return absl::FailedPreconditionError(absl::StrCat(args...)); }
+template <typename... Args> absl::Status NotSupportedError(const Args&... args) { return absl::UnimplementedError(absl::StrCat(args...)); }
+template <typename... Args> absl::Status BadFileError(const Args&... args) { return absl::DataLossError(absl::StrCat(args...)); }
+template <typename... Args> absl::Status MissingInputError(const Args&... args) { return absl::NotFoundError(absl::StrCat(args...)); }
+template <typename... Args> absl::Status UnavailableError(const Args&... args) { return absl::UnavailableError(absl::StrCat(args...)); }
+template <typename... Args> absl::Status BugError(const Args&... args) { return absl::InternalError(absl::StrCat(args...)); }
+template <typename... Args> absl::Status OutOfMemoryError(const Args&... args) {
+  return absl::ResourceExhaustedError(absl::StrCat(args...));
+}
+template <typename... Args> absl::Status CannotCreateError(const Args&... args) {
+  return absl::PermissionDeniedError(absl::StrCat(args...));
+}
+template <typename... Args> absl::Status IoError(const Args&... args) { return absl::AbortedError(absl::StrCat(args...)); }
+template <typename... Args> absl::Status CancelledError(const Args&... args) { return absl::CancelledError(absl::StrCat(args...)); }
 
 // kInvalidArgument about one named field of a request or flag: the message is "field: ...", and ErrorField gives the name back.
 absl::Status FieldErrorImpl(absl::string_view field, absl::string_view message);
-template <typename... Args> absl::Status FieldError(absl::string_view field, const Args&... args) { return FieldErrorImpl(field, absl::StrCat(args...)); }  // 2
+template <typename... Args> absl::Status FieldError(absl::string_view field, const Args&... args) {
+  return FieldErrorImpl(field, absl::StrCat(args...));
+}
 // The field a status is about; empty when it names none. Annotate keeps it.
 std::string ErrorField(const absl::Status& status);
 
@@ -66,14 +73,14 @@ std::string Printable(absl::string_view text, size_t max_bytes = 120);
 #define PITH_CONCAT_INNER(a, b) a##b
 #define PITH_CONCAT(a, b) PITH_CONCAT_INNER(a, b)
 
-#define RETURN_IF_ERROR(expr)                        \
-  do {                                               \
-    ::absl::Status pith_status = (expr);             \
-    if (!pith_status.ok()) return pith_status;       \
+#define RETURN_IF_ERROR(expr)                  \
+  do {                                         \
+    ::absl::Status pith_status = (expr);       \
+    if (!pith_status.ok()) return pith_status; \
   } while (false)
 
 #define ASSIGN_OR_RETURN(lhs, expr) PITH_ASSIGN_OR_RETURN(PITH_CONCAT(pith_statusor_, __LINE__), lhs, expr)
-#define PITH_ASSIGN_OR_RETURN(statusor, lhs, expr)   \
-  auto statusor = (expr);                            \
-  if (!statusor.ok()) return statusor.status();      \
+#define PITH_ASSIGN_OR_RETURN(statusor, lhs, expr) \
+  auto statusor = (expr);                          \
+  if (!statusor.ok()) return statusor.status();    \
   lhs = *std::move(statusor)

@@ -72,14 +72,14 @@ TEST(Printable, KeepsTextAndEscapesTheRest) {
 
 TEST(Printable, EscapesWhatIsNotUtf8) {
   EXPECT_EQ(Printable("\xFF"), "\\xFF");
-  EXPECT_EQ(Printable("\xC3"), "\\xC3");                           // cut short
+  EXPECT_EQ(Printable("\xC3"), "\\xC3");  // cut short
   EXPECT_EQ(Printable("\xE4\xB8"), "\\xE4\\xB8");
-  EXPECT_EQ(Printable("\xC0\x80"), "\\xC0\\x80");                  // overlong
+  EXPECT_EQ(Printable("\xC0\x80"), "\\xC0\\x80");  // overlong
   EXPECT_EQ(Printable("\xE0\x80\x80"), "\\xE0\\x80\\x80");
   EXPECT_EQ(Printable("\xF0\x80\x80\x80"), "\\xF0\\x80\\x80\\x80");
-  EXPECT_EQ(Printable("\xED\xA0\x80"), "\\xED\\xA0\\x80");         // surrogate
+  EXPECT_EQ(Printable("\xED\xA0\x80"), "\\xED\\xA0\\x80");           // surrogate
   EXPECT_EQ(Printable("\xF4\x90\x80\x80"), "\\xF4\\x90\\x80\\x80");  // above U+10FFFF
-  EXPECT_EQ(Printable("\xC2\x9B"), "\\xC2\\x9B");                  // C1 control
+  EXPECT_EQ(Printable("\xC2\x9B"), "\\xC2\\x9B");                    // C1 control
 }
 
 TEST(Printable, NeverExceedsTheLimitAndNeverCutsACharacter) {

@@ -14,8 +14,8 @@ namespace {
 
 absl::Status CheckRange(const DeviceBuffer& buffer, size_t offset, size_t size) {
   if (offset <= buffer.size() && size <= buffer.size() - offset) return absl::OkStatus();
-  return absl::OutOfRangeError(absl::StrCat("copy of ", size, " bytes at offset ", offset, ": expected them inside the buffer of ",
-                                            buffer.size(), " bytes"));
+  return absl::OutOfRangeError(
+      absl::StrCat("copy of ", size, " bytes at offset ", offset, ": expected them inside the buffer of ", buffer.size(), " bytes"));
 }
 
 class CpuStream : public Stream {

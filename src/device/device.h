@@ -30,8 +30,8 @@ struct DeviceId {
   bool operator==(const DeviceId&) const = default;
 };
 
-std::string DeviceName(DeviceId id);                              // "cpu", "cuda:1"
-absl::StatusOr<DeviceId> ParseDevice(absl::string_view name);     // "cpu", "cuda" (= "cuda:0"), "cuda:1". Errors: kInvalidArgument.
+std::string DeviceName(DeviceId id);                           // "cpu", "cuda:1"
+absl::StatusOr<DeviceId> ParseDevice(absl::string_view name);  // "cpu", "cuda" (= "cuda:0"), "cuda:1". Errors: kInvalidArgument.
 
 struct DeviceInfo {
   DeviceId id;

@@ -1,10 +1,10 @@
 #include "sampling/logits_processor.h"
 
+#include <rapidcheck/gtest.h>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <rapidcheck/gtest.h>
 
 #include "base/random.h"
 #include "gmock/gmock.h"
@@ -77,8 +77,8 @@ TEST(Bans, AreMinusInfinity) {
 }
 
 TEST(Penalties, ByHand) {
-  //                          untouched, prompt only (+), prompt only (-), output twice, output once and prompt
-  std::vector<float> logits = {4.0f,     4.0f,            -4.0f,           4.0f,         -4.0f};
+  // Untouched; in the prompt, positive and negative; twice in the output; once in the output and in the prompt.
+  std::vector<float> logits = {4.0f, 4.0f, -4.0f, 4.0f, -4.0f};
   TokenCounts history;
   history.AddPrompt({1, 2, 4, 4});
   for (const int32_t token : {3, 4, 3}) history.AddOutput(token);
@@ -240,8 +240,8 @@ TEST(KeepCandidates, AScratchMayServeRowsOfOtherLengths) {
 }
 
 RC_GTEST_PROP(KeepCandidatesProperty, MatchesTheDefinition, ()) {
-  const auto logits = RandomLogits(*rc::gen::arbitrary<uint64_t>(), *rc::gen::inRange(1, 300),
-                                   *rc::gen::element(0.1f, 1.0f, 4.0f, 30.0f), *rc::gen::element(0, 0, 3, 20));
+  const auto logits = RandomLogits(*rc::gen::arbitrary<uint64_t>(), *rc::gen::inRange(1, 300), *rc::gen::element(0.1f, 1.0f, 4.0f, 30.0f),
+                                   *rc::gen::element(0, 0, 3, 20));
   SamplingParams params;
   params.temperature = *rc::gen::element(0.1f, 0.7f, 1.0f, 2.0f);
   params.top_k = *rc::gen::element(-1, 0, 1, 2, 7, 40, 1000);

@@ -19,7 +19,7 @@ std::array<double, 2> UniformsOfPair(uint64_t seed, int64_t position, int32_t pa
 
 double GumbelFromUniform(double u) { return -std::log(-std::log(u)); }
 
-// At least exp(x), at most 7 % more, for x in [-kHopelessGap, 0]: the mantissa bits of 2^y taken as 1 + fraction(y), which is >= 2^fraction(y).
+// At least exp(x), at most 7 % more, for x in [-kHopelessGap, 0]: 2^y with 1 + f in place of the smaller 2^f, f the fraction of y.
 float ExpUpperBound(float x) {
   const float y = x * 1.44269504f + 127.0f;
   return std::bit_cast<float>(static_cast<int32_t>(y * 8388608.0f));

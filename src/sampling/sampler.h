@@ -23,8 +23,8 @@ struct TokenLogprob {
 
 struct SampleResult {
   int32_t token = 0;
-  float logprob = 0;                        // of `token`, from the softmax of the raw logits; 0 when params.logprobs < 0
-  std::vector<TokenLogprob> top_logprobs;   // the params.logprobs most likely tokens, descending, ties by lower id
+  float logprob = 0;                       // of `token`, from the softmax of the raw logits; 0 when params.logprobs < 0
+  std::vector<TokenLogprob> top_logprobs;  // the params.logprobs most likely tokens, descending, ties by lower id
 };
 
 // Standard Gumbel noise of one token at one position: -log(-log(u)), u = UniformOpenPair(seed, position, token / 2)[token % 2].

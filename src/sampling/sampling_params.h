@@ -22,9 +22,9 @@ struct SamplingParams {
   float repetition_penalty = 1.0f;  // > 0, divides positive and multiplies negative logits of tokens of prompt and output
   uint64_t seed = 0;
   std::vector<std::pair<int32_t, float>> logit_bias;  // token id, [-100, 100]; each id at most once
-  int min_tokens = 0;               // >= 0; until then the engine passes the stop ids as SamplingContext::banned
-  bool ignore_eos = false;          // read by the engine
-  int logprobs = -1;                // -1: none; 0..20: that of the chosen token and of this many most likely ones
+  int min_tokens = 0;                                 // >= 0; until then the engine passes the stop ids as SamplingContext::banned
+  bool ignore_eos = false;                            // read by the engine
+  int logprobs = -1;                                  // -1: none; 0..20: that of the chosen token and of this many most likely ones
 
   bool greedy() const { return temperature < kGreedyTemperature; }
   bool has_penalties() const { return presence_penalty != 0.0f || frequency_penalty != 0.0f || repetition_penalty != 1.0f; }

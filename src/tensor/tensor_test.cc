@@ -1,8 +1,8 @@
 #include "tensor/tensor.h"
 
+#include <rapidcheck/gtest.h>
 #include <cmath>
 #include <limits>
-#include <rapidcheck/gtest.h>
 
 #include "base/status.h"
 #include "gmock/gmock.h"
@@ -27,8 +27,8 @@ TEST(CheckedNumElements, RefusesNegativeDimensionsAndOverflow) {
   EXPECT_EQ(*CheckedNumElements({}), 1);
   EXPECT_EQ(*CheckedNumElements({kBig, kBig}), int64_t{1} << 62);
   EXPECT_EQ(*CheckedNumElements({kBig, kBig, kBig, 0}), 0);
-  for (const Shape& shape : {Shape{kBig, kBig, 2}, Shape{kBig, kBig, kBig}, Shape{INT64_MAX}, Shape{INT64_MAX, INT64_MAX},
-                             Shape{-1}, Shape{0, -1}, Shape{INT64_MIN, 2}, Shape{1152, (int64_t{1} << 53) + 1}}) {
+  for (const Shape& shape : {Shape{kBig, kBig, 2}, Shape{kBig, kBig, kBig}, Shape{INT64_MAX}, Shape{INT64_MAX, INT64_MAX}, Shape{-1},
+                             Shape{0, -1}, Shape{INT64_MIN, 2}, Shape{1152, (int64_t{1} << 53) + 1}}) {
     const auto count = CheckedNumElements(shape);
     EXPECT_EQ(count.status().code(), absl::StatusCode::kDataLoss) << ShapeName(shape);
     EXPECT_THAT(std::string(count.status().message()), HasSubstr(ShapeName(shape)));
