@@ -12,13 +12,18 @@ namespace pith {
 
 constexpr int64_t kGemmPanel = 16;  // output columns interleaved in one prepacked panel
 
+// How prepacked scales and mins are stored: in the narrowest type that holds every one of them exactly (gemm_problem.h chooses it),
+// so that the choice saves bytes and never changes a result.
+enum class GemmScale : int32_t { kF32 = 0, kF16 = 1, kBf16 = 2 };
+
 // What a weight matrix is, before any kernel is chosen. k = in, n = out.
 struct GemmProblem {
   int64_t n = 0, k = 0;
   int64_t group_size = 0;      // quantized weights: divides k; dense: 0
   int bits = 16;               // 16 dense bf16; 2..4 for w4 kernels, 5..8 for w8 kernels
   bool has_zero_point = false; // per group integer zero points instead of 2^(bits-1)
-  bool has_min = false;        // weight = scale * code - min
+  bool has_min = false;        // weight = scale * code - min; never together with zero points
+  GemmScale scale = GemmScale::kF32;
 };
 
 // Prepacks the panels [panel_begin, panel_end) so that threads can share the work. Exactly one of `dense` and `code` is set.

@@ -2,6 +2,20 @@
 
 namespace pith {
 
-const GemmTable kGemmTable__avx512_vnni = {nullptr, 0};
+extern const GemmKernelEntry gemm_bf16_bf16_f32__avx512_vnni;
+extern const GemmKernelEntry gemm_bf16_w8g_f32__avx512_vnni;
+extern const GemmKernelEntry gemm_bf16_w4g_f32__avx512_vnni;
+
+namespace {
+
+const GemmKernelEntry* const kRows[] = {
+    &gemm_bf16_bf16_f32__avx512_vnni,
+    &gemm_bf16_w8g_f32__avx512_vnni,
+    &gemm_bf16_w4g_f32__avx512_vnni,
+};
+
+}  // namespace
+
+const GemmTable kGemmTable__avx512_vnni = {kRows, sizeof(kRows) / sizeof(kRows[0])};
 
 }  // namespace pith

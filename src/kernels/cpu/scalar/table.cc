@@ -2,6 +2,20 @@
 
 namespace pith {
 
-const GemmTable kGemmTable__scalar = {nullptr, 0};
+extern const GemmKernelEntry gemm_bf16_bf16_f32__scalar;
+extern const GemmKernelEntry gemm_bf16_w8g_f32__scalar;
+extern const GemmKernelEntry gemm_bf16_w4g_f32__scalar;
+
+namespace {
+
+const GemmKernelEntry* const kRows[] = {
+    &gemm_bf16_bf16_f32__scalar,
+    &gemm_bf16_w8g_f32__scalar,
+    &gemm_bf16_w4g_f32__scalar,
+};
+
+}  // namespace
+
+const GemmTable kGemmTable__scalar = {kRows, sizeof(kRows) / sizeof(kRows[0])};
 
 }  // namespace pith

@@ -1,0 +1,71 @@
+// Prepacked weight layouts, shared by every vector ISA (the scalar rows have their own, plainer ones).
+// A matrix is a sequence of panels of kGemmPanel = 16 output columns; the last one is padded with zero codes and zero scales.
+//
+// Dense bf16 panel: ceil(k/2) units of 64 bytes. A unit holds k and k+1 of the 16 columns, column-major: c0 k0, c0 k1, c1 k0, ...: one
+// register of 32-bit lanes, a lane per column. An odd k is padded with a zero weight.
+//
+// Quantized panel, padded to 64 bytes at both bars:
+//   scale [groups][16] of GemmScale type, then zero_point [groups][16] u8 or min [groups][16] of GemmScale type
+//   | codes: per group ceil(group_size / unit_k) units
+//   w8 unit: 32 bytes, 2 k: c0 k0, c0 k1, c1 k0, ... as int8, code - 2^(bits-1).
+//   w4 unit: 64 bytes, 8 k: a 32-bit lane per column; nibbles from the lowest: k0 k2 k4 k6 k1 k3 k5 k7, each code - 2^(bits-1) + 8.
+//            (Each 16-bit half thus yields, nibble by nibble, the even or the odd member of the four k pairs.)
+// Units of a group that group_size does not fill are padded and never multiplied.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/gemm.h"
+
+namespace pith {
+
+enum class GroupOffset : int32_t { kNone = 0, kZeroPoint = 1, kMin = 2 };
+
+struct PanelLayout {
+  int64_t groups = 1;          // dense: 1 group of k
+  int64_t group_size = 0;
+  int64_t center = 0;          // 2^(bits-1): what was subtracted from the codes
+  GemmScale scale = GemmScale::kF32;
+  GroupOffset offset = GroupOffset::kNone;
+  int64_t group_bytes = 0;     // codes of one group
+  int64_t offset_begin = 0;    // byte offset of zero points or mins in the panel
+  int64_t code_begin = 0;      // byte offset of the codes
+  int64_t panel_bytes = 0;
+};
+
+// Largest number of groups of a matrix with zero points or mins: kernels keep a sum of activations for each on the stack.
+constexpr int64_t kMaxOffsetGroups = 4096;
+
+static constexpr int64_t RoundUp(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+static constexpr int64_t NumPanels(int64_t n) { return (n + kGemmPanel - 1) / kGemmPanel; }
+static constexpr int64_t ScaleBytes(GemmScale scale) { return scale == GemmScale::kF32 ? 4 : 2; }
+
+static constexpr PanelLayout DenseLayout(const GemmProblem& problem) {
+  PanelLayout layout;
+  layout.group_size = problem.k;
+  layout.group_bytes = layout.panel_bytes = (problem.k + 1) / 2 * 64;
+  return layout;
+}
+
+static constexpr PanelLayout QuantizedLayout(const GemmProblem& problem, int64_t unit_k, int64_t unit_bytes) {
+  PanelLayout layout;
+  layout.groups = problem.k / problem.group_size;
+  layout.group_size = problem.group_size;
+  layout.center = int64_t{1} << (problem.bits - 1);
+  layout.scale = problem.scale;
+  layout.offset = problem.has_min ? GroupOffset::kMin : problem.has_zero_point ? GroupOffset::kZeroPoint : GroupOffset::kNone;
+  layout.group_bytes = RoundUp(problem.group_size, unit_k) / unit_k * unit_bytes;
+  layout.offset_begin = layout.groups * kGemmPanel * ScaleBytes(problem.scale);
+  const int64_t offset_item_bytes = problem.has_min ? ScaleBytes(problem.scale) : problem.has_zero_point ? 1 : 0;
+  layout.code_begin = RoundUp(layout.offset_begin + layout.groups * kGemmPanel * offset_item_bytes, 64);
+  layout.panel_bytes = RoundUp(layout.code_begin + layout.groups * layout.group_bytes, 64);
+  return layout;
+}
+
+constexpr int64_t kW8UnitK = 2, kW8UnitBytes = 32;
+constexpr int64_t kW4UnitK = 8, kW4UnitBytes = 64;
+static constexpr PanelLayout W8Layout(const GemmProblem& problem) { return QuantizedLayout(problem, kW8UnitK, kW8UnitBytes); }
+static constexpr PanelLayout W4Layout(const GemmProblem& problem) { return QuantizedLayout(problem, kW4UnitK, kW4UnitBytes); }
+
+}  // namespace pith

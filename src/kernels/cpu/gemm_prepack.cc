@@ -1,0 +1,130 @@
+#include "kernels/cpu/gemm_prepack.h"
+
+#include <cstring>
+
+#include "base/float_types.h"
+#include "kernels/cpu/gemm_layout.h"
+
+namespace pith {
+namespace {
+
+const char* CanPrepackQuantized(const GemmProblem& problem) {
+  if (problem.n < 1 || problem.k < 1) return "empty matrix";
+  if (problem.group_size < 1 || problem.k % problem.group_size != 0) return "group_size does not divide k";
+  if (problem.group_size % 2 != 0) return "group_size is odd";
+  if (problem.has_min && problem.has_zero_point) return "zero points and mins together";
+  if ((problem.has_min || problem.has_zero_point) && problem.k / problem.group_size > kMaxOffsetGroups) {
+    return "more than 4096 groups with zero points or mins";
+  }
+  return nullptr;
+}
+
+// Stores an f32 as `type` at element `index` of `out`.
+void StoreScale(GemmScale type, float value, int64_t index, uint8_t* out) {
+  if (type == GemmScale::kF32) {
+    std::memcpy(out + 4 * index, &value, 4);
+  } else {
+    const uint16_t bits = type == GemmScale::kF16 ? ToFloat16(value).bits : ToBfloat16(value).bits;
+    std::memcpy(out + 2 * index, &bits, 2);
+  }
+}
+
+// Scales and zero points or mins of the columns [column, column + columns) of one panel.
+void PrepackGroups(const GemmPrepackParams& params, const PanelLayout& layout, int64_t column, int64_t columns, uint8_t* panel) {
+  for (int64_t j = 0; j < columns; ++j) {
+    const int64_t row = (column + j) * layout.groups;
+    for (int64_t g = 0; g < layout.groups; ++g) {
+      const int64_t index = g * kGemmPanel + j;
+      StoreScale(layout.scale, params.scale[row + g], index, panel);
+      if (layout.offset == GroupOffset::kMin) StoreScale(layout.scale, params.min[row + g], index, panel + layout.offset_begin);
+      if (layout.offset == GroupOffset::kZeroPoint) panel[layout.offset_begin + index] = params.zero_point[row + g];
+    }
+  }
+}
+
+void PackW8Group(const uint8_t* code, const PanelLayout& layout, int64_t j, uint8_t* out) {
+  for (int64_t k = 0; k < layout.group_size; k += 2) {
+    uint8_t* unit = out + k / 2 * kW8UnitBytes + 2 * j;
+    unit[0] = static_cast<uint8_t>(code[k] - layout.center);
+    unit[1] = static_cast<uint8_t>(code[k + 1] - layout.center);
+  }
+}
+
+uint32_t PackW4Unit(const uint8_t* code, int64_t count, int64_t shift) {
+  uint32_t nibbles = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t position = i / 2 + (i & 1) * 4;
+    nibbles |= (static_cast<uint32_t>(code[i] + shift) & 15u) << (4 * position);
+  }
+  return nibbles;
+}
+
+void PackW4Group(const uint8_t* code, const PanelLayout& layout, int64_t j, uint8_t* out) {
+  const int64_t shift = 8 - layout.center;
+  const int64_t full = layout.group_size / kW4UnitK;
+  for (int64_t u = 0; u < full; ++u) {
+    const uint32_t nibbles = PackW4Unit(code + u * kW4UnitK, kW4UnitK, shift);
+    std::memcpy(out + u * kW4UnitBytes + 4 * j, &nibbles, 4);
+  }
+  if (full * kW4UnitK < layout.group_size) {
+    const uint32_t nibbles = PackW4Unit(code + full * kW4UnitK, layout.group_size - full * kW4UnitK, shift);
+    std::memcpy(out + full * kW4UnitBytes + 4 * j, &nibbles, 4);
+  }
+}
+
+template <typename PackGroup>
+void PrepackQuantized(const GemmPrepackParams& params, const PanelLayout& layout, PackGroup pack_group) {
+  const GemmProblem& problem = params.problem;
+  for (int64_t p = params.panel_begin; p < params.panel_end; ++p) {
+    uint8_t* panel = params.out + p * layout.panel_bytes;
+    const int64_t column = p * kGemmPanel;
+    const int64_t columns = problem.n - column < kGemmPanel ? problem.n - column : kGemmPanel;
+    PrepackGroups(params, layout, column, columns, panel);
+    for (int64_t j = 0; j < columns; ++j) {
+      const uint8_t* code = params.code + (column + j) * problem.k;
+      for (int64_t g = 0; g < layout.groups; ++g) {
+        pack_group(code + g * layout.group_size, layout, j, panel + layout.code_begin + g * layout.group_bytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+const char* CanPrepackDense(const GemmProblem& problem) {
+  if (problem.n < 1 || problem.k < 1) return "empty matrix";
+  if (problem.bits != 16) return "bits != 16";
+  return nullptr;
+}
+
+const char* CanPrepackW8(const GemmProblem& problem) {
+  if (problem.bits < 5 || problem.bits > 8) return "bits outside 5..8";
+  return CanPrepackQuantized(problem);
+}
+
+const char* CanPrepackW4(const GemmProblem& problem) {
+  if (problem.bits < 2 || problem.bits > 4) return "bits outside 2..4";
+  return CanPrepackQuantized(problem);
+}
+
+size_t DensePrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * DenseLayout(problem).panel_bytes; }
+size_t W8PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * W8Layout(problem).panel_bytes; }
+size_t W4PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * W4Layout(problem).panel_bytes; }
+
+void PrepackDense(const GemmPrepackParams& params) {
+  const int64_t n = params.problem.n, k = params.problem.k;
+  const PanelLayout layout = DenseLayout(params.problem);
+  for (int64_t column = params.panel_begin * kGemmPanel; column < params.panel_end * kGemmPanel && column < n; ++column) {
+    uint8_t* out = params.out + column / kGemmPanel * layout.panel_bytes + 4 * (column % kGemmPanel);
+    const uint16_t* row = params.dense + column * k;
+    for (int64_t i = 0; i < k; i += 2) {
+      const uint16_t pair[2] = {row[i], i + 1 < k ? row[i + 1] : uint16_t{0}};
+      std::memcpy(out + i / 2 * 64, pair, 4);
+    }
+  }
+}
+
+void PrepackW8(const GemmPrepackParams& params) { PrepackQuantized(params, W8Layout(params.problem), PackW8Group); }
+void PrepackW4(const GemmPrepackParams& params) { PrepackQuantized(params, W4Layout(params.problem), PackW4Group); }
+
+}  // namespace pith

@@ -1,0 +1,25 @@
+// Prepacking into the layouts of gemm_layout.h, and what those layouts can hold. Compiled for the baseline CPU and shared by the GEMM
+// rows of every vector ISA. Thread-safe: calls with disjoint panel ranges write disjoint bytes. POD only: ISA folders include this header.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/gemm.h"
+
+namespace pith {
+
+// nullptr, or why the layout cannot hold the problem.
+const char* CanPrepackDense(const GemmProblem& problem);
+const char* CanPrepackW8(const GemmProblem& problem);  // 5..8 bits, even group size
+const char* CanPrepackW4(const GemmProblem& problem);  // 2..4 bits, even group size
+
+size_t DensePrepackBytes(const GemmProblem& problem);
+size_t W8PrepackBytes(const GemmProblem& problem);
+size_t W4PrepackBytes(const GemmProblem& problem);
+
+void PrepackDense(const GemmPrepackParams& params);
+void PrepackW8(const GemmPrepackParams& params);
+void PrepackW4(const GemmPrepackParams& params);
+
+}  // namespace pith

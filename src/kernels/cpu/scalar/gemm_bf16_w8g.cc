@@ -1,0 +1,26 @@
+// 5..8 bit codes in groups, one per byte: arithmetic and layout in gemm_reference.h.
+#include "kernels/cpu/scalar/gemm_reference.h"
+#include "kernels/cpu/tables.h"
+
+namespace pith {
+extern const GemmKernelEntry gemm_bf16_w8g_f32__scalar;
+
+namespace {
+
+const char* CanImplement(const GemmProblem& problem) { return CanImplementReference(problem, 5, 8); }
+
+}  // namespace
+
+const GemmKernelEntry gemm_bf16_w8g_f32__scalar = {
+    .name = "gemm_bf16_w8g_f32__scalar",
+    .weight = GemmWeight::kW8Grouped,
+    .activation = "bf16",
+    .accumulator = "f32",
+    .isa = KernelIsa::kScalar,
+    .can_implement = CanImplement,
+    .prepack_bytes = ReferencePrepackBytes<ByteCodes>,
+    .prepack = PrepackReference<ByteCodes>,
+    .run = RunReference<ByteCodes>,
+};
+
+}  // namespace pith
