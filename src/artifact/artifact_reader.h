@@ -74,12 +74,19 @@ class ArtifactReader {
   // Module names that have a weight, in HF form without ".weight", sorted in layer order.
   virtual std::vector<std::string> WeightNames() const = 0;
   virtual bool HasWeight(absl::string_view name) const = 0;
+  // Name, type, shape and bytes of a module's weight, in HF form, without decoding it. type: "BF16", "pack-quantized", "Q4_K", ...
+  // Errors: kDataLoss when absent. The default implementation reads the weight.
+  virtual absl::StatusOr<TensorInfo> DescribeWeight(absl::string_view name) const;
+  // Full HF names of the plain tensors that are no module's weight (biases, KV scales), sorted in layer order; each can be read with
+  // ReadTensor. The default implementation tries the bias of every module.
+  virtual std::vector<std::string> PlainTensorNames() const;
   // The weight of a module: "model.embed_tokens", "model.layers.3.input_layernorm", "lm_head". Quantized modules are decoded into a
   // QuantizedTensor (q/k row order of GGUF llama files undone). Errors: kDataLoss when absent or inconsistent.
   virtual absl::StatusOr<Weight> ReadWeight(absl::string_view name) const = 0;
   // A plain tensor by its full HF name: "model.layers.0.self_attn.q_proj.bias". nullopt when absent.
   virtual absl::StatusOr<std::optional<Weight>> ReadTensor(absl::string_view name) const = 0;
-  // SHA-256 over names, shapes and bytes of all tensors and of config.json: the fingerprint evidence and drafters are bound to.
+  // SHA-256 over names, shapes and bytes of all tensors and of config.json (of a GGUF file: its metadata): the fingerprint that evidence
+  // and drafters are bound to. The same for one file and for shards. Reads every byte. fingerprint.h has the recipe.
   virtual absl::StatusOr<std::string> Fingerprint() const = 0;
 
  protected:
