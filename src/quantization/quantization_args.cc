@@ -84,7 +84,7 @@ absl::Status ParseBlockStructure(const Json& json, QuantizationArgs& args) {
   bool valid = block->is_array() && block->size() == 2;
   for (size_t i = 0; valid && i < 2; ++i) {
     const Json& side = (*block)[i];
-    valid = side.is_number_unsigned() && side.get<uint64_t>() >= 1 && side.get<uint64_t>() <= (1u << 20);
+    valid = side.is_number_integer() && side >= 1 && side <= (1 << 20);
     if (valid) sides[i] = side.get<int64_t>();
   }
   if (!valid) return BadFileError("\"block_structure\": expected [rows, columns], two positive integers, found ", Found(*block));

@@ -1,0 +1,125 @@
+#include "quantization/formats/format_table.h"
+
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rapidcheck.h"
+#include "rapidcheck/gtest.h"
+
+namespace pith {
+namespace {
+
+using ::testing::HasSubstr;
+
+ModuleTensors Views(const std::vector<StoredTensor>& stored) {
+  ModuleTensors tensors{"m", {}};
+  for (const StoredTensor& tensor : stored) tensors.tensors.push_back({tensor.suffix, tensor.tensor.view()});
+  return tensors;
+}
+
+QuantizedTensor RandomWeight(int64_t out, int64_t in, const QuantizationArgs& args, uint64_t seed) {
+  RandomStream random(seed);
+  QuantizedTensor weight;
+  weight.out = out;
+  weight.in = in;
+  weight.bits = args.num_bits;
+  weight.group_size = args.strategy == QuantizationStrategy::kGroup ? args.group_size : in;
+  weight.scale_dtype = DType::kBF16;
+  const bool per_tensor = args.strategy == QuantizationStrategy::kTensor;
+  for (int64_t i = 0; i < out * in; ++i) weight.code.push_back(static_cast<uint8_t>(random.Below(uint64_t{1} << args.num_bits)));
+  for (int64_t i = 0; i < out * weight.num_groups(); ++i) {
+    weight.scale.push_back(per_tensor && i > 0 ? weight.scale[0] : RoundToBfloat16(random.Normal()));
+    if (args.symmetric) continue;
+    weight.zero_point.push_back(per_tensor && i > 0 ? weight.zero_point[0]
+                                                    : static_cast<uint8_t>(random.Below(uint64_t{1} << args.num_bits)));
+  }
+  return weight;
+}
+
+// Every row of the table, bit width, strategy and odd shape: what is stored is read back.
+RC_GTEST_PROP(FormatTable, DecodeInvertsEncode, ()) {
+  const WeightFormat* format = *rc::gen::elementOf(std::vector<const WeightFormat*>(WeightFormats().begin(), WeightFormats().end()));
+  QuantizationArgs args;
+  args.num_bits = *rc::gen::inRange(format->min_bits, format->max_bits + 1);
+  args.symmetric = *rc::gen::arbitrary<bool>();
+  args.strategy = *rc::gen::element(QuantizationStrategy::kTensor, QuantizationStrategy::kChannel, QuantizationStrategy::kGroup);
+  const int64_t out = *rc::gen::inRange(1, 40);
+  int64_t in = *rc::gen::inRange(1, 70);
+  if (args.strategy == QuantizationStrategy::kGroup) {
+    args.group_size = static_cast<int>(in);
+    in *= *rc::gen::inRange(1, 5);
+  }
+  const QuantizedTensor weight = RandomWeight(out, in, args, *rc::gen::arbitrary<uint64_t>());
+  const absl::StatusOr<std::vector<StoredTensor>> stored = EncodeWeight(format->name, weight, args);
+  RC_ASSERT(stored.ok());
+  const ModuleTensors tensors = Views(*stored);
+  RC_ASSERT(tensors.Find(format->weight_suffix) != nullptr);
+  RC_ASSERT((tensors.Find("weight_zero_point") == nullptr) == args.symmetric);
+  const absl::StatusOr<MatrixShape> shape = ReadWeightShape(format->name, tensors);
+  RC_ASSERT(shape.ok());
+  RC_ASSERT(shape->out == out);
+  RC_ASSERT(shape->in == in);
+  const absl::StatusOr<QuantizedTensor> read = DecodeWeight(format->name, tensors, args, *shape);
+  RC_ASSERT(read.ok());
+  RC_ASSERT(read->code == weight.code);
+  RC_ASSERT(read->scale == weight.scale);
+  RC_ASSERT(read->zero_point == weight.zero_point);
+  RC_ASSERT(read->group_size == weight.group_size);
+  RC_ASSERT(read->bits == weight.bits);
+  RC_ASSERT(read->format == format->name);
+  RC_ASSERT(read->scale_dtype == DType::kBF16);
+}
+
+// 4 bits, 32 columns: a word holds 8 codes; with a bf16 scale per row that is 4.5 bits per weight.
+TEST(FormatTable, CountsStoredBits) {
+  const QuantizationArgs args{.num_bits = 4, .strategy = QuantizationStrategy::kChannel};
+  const QuantizedTensor weight = RandomWeight(6, 32, args, 1);
+  EXPECT_DOUBLE_EQ(DecodeWeight("pack-quantized", Views(*EncodeWeight("pack-quantized", weight, args)), args, {6, 32})->stored_bits_per_weight,
+                   4.5);
+  EXPECT_DOUBLE_EQ(DecodeWeight("int-quantized", Views(*EncodeWeight("int-quantized", weight, args)), args, {6, 32})->stored_bits_per_weight,
+                   8.5);
+}
+
+TEST(FormatTable, RefusesUnknownFormatsAndKinds) {
+  const absl::Status unknown = FindWeightFormat("float-quantized").status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(unknown.message(),
+            "weight format \"float-quantized\": not supported; known are pack-quantized int-quantized naive-quantized");
+  const QuantizationArgs fp8{.type = QuantizationType::kFloat};
+  const absl::Status kind = CheckWeight("naive-quantized", {"m", {}}, fp8, {1, 1});
+  EXPECT_EQ(kind.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(kind.message(), HasSubstr("weight format naive-quantized: expected static 2 to 8 bit integer codes"));
+  EXPECT_THAT(kind.message(), HasSubstr("found 8-bit float per tensor"));
+  EXPECT_EQ(CheckWeight("pack-quantized", {"m", {}}, {.num_bits = 1}, {1, 1}).code(), absl::StatusCode::kUnimplemented);
+  // A preset's group size before it is resolved.
+  EXPECT_EQ(CheckWeight("pack-quantized", {"m", {}}, {.strategy = QuantizationStrategy::kGroup}, {1, 1}).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// Whatever tensor is dropped, shortened or of another type, decoding says so and never reads past it.
+TEST(FormatTable, EveryBrokenTensorIsRefused) {
+  const QuantizationArgs args{.num_bits = 3, .symmetric = false, .strategy = QuantizationStrategy::kGroup, .group_size = 8};
+  const QuantizedTensor weight = RandomWeight(5, 24, args, 2);
+  for (const WeightFormat* format : WeightFormats()) {
+    const std::vector<StoredTensor> stored = *EncodeWeight(format->name, weight, args);
+    for (size_t i = 0; i < stored.size(); ++i) {
+      SCOPED_TRACE(absl::StrCat(format->name, " ", stored[i].suffix));
+      ModuleTensors absent = Views(stored);
+      absent.tensors.erase(absent.tensors.begin() + static_cast<int64_t>(i));
+      ModuleTensors shorter = Views(stored);
+      shorter.tensors[i].view.shape[0] -= 1;
+      ModuleTensors flat = Views(stored);
+      flat.tensors[i].view.shape = {flat.tensors[i].view.num_elements(), 1, 1};
+      ModuleTensors retyped = Views(stored);
+      retyped.tensors[i].view.dtype = DType::kU16;
+      for (const ModuleTensors& broken : {absent, shorter, flat, retyped}) {
+        const absl::Status status = DecodeWeight(format->name, broken, args, {5, 24}).status();
+        EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+        EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("m.", stored[i].suffix, ": expected")));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pith
