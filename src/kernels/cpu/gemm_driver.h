@@ -103,10 +103,9 @@ PITH_ALWAYS_INLINE void MultiplyUnit(typename Format::Unit unit, int count, int 
                                      int64_t stride, typename Lanes::Vec (&acc)[R][P]) {
 #pragma GCC unroll 8
   for (int t = 0; t < count; ++t) {
-    const typename Lanes::Plane plane = Format::Front(unit);
+    const typename Lanes::Plane plane = Format::Decode(unit, t);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) acc[r][p] = Lanes::Dot(acc[r][p], plane, activation + r * stride + t * Lanes::kPlaneK);
-    unit = Format::Next(unit);
   }
 }
 
@@ -135,8 +134,8 @@ PITH_ALWAYS_INLINE void AccumulateCodes(const TileArgs<Lanes>& args, int64_t g, 
     const typename Format::Unit unit = Format::Load(code[p] + units * Format::kUnitBytes);
     if (rest >= Lanes::kPlaneK) {
       MultiplyUnit<Lanes, Format, R, P>(unit, static_cast<int>(rest / Lanes::kPlaneK), p, activation, stride, acc);
-    } else {  // dense, odd k: one k where a plane has two
-      for (int r = 0; r < R; ++r) acc[r][p] = Lanes::DotLast(acc[r][p], Format::Front(unit), activation + r * stride);
+    } else if constexpr (Format::kDense && Lanes::kPlaneK == 2) {  // odd k: one where a plane has two
+      for (int r = 0; r < R; ++r) acc[r][p] = Lanes::DotLast(acc[r][p], Format::Decode(unit, 0), activation + r * stride);
     }
   }
 }
@@ -290,12 +289,11 @@ void DecodeChunk(const TileArgs<Lanes>& args, uint8_t* scratch) {
       uint8_t* out = scratch + ((k - args.k_begin) / Lanes::kPlaneK * P + p) * Lanes::kPlaneBytes;
       const uint8_t* code = args.panel[p] + position;
       for (int64_t i = k; i < end; code += Format::kUnitBytes) {
-        typename Format::Unit unit = Format::Load(code);
+        const typename Format::Unit unit = Format::Load(code);
 #pragma GCC unroll 8
         for (int t = 0; t < Format::kUnitK / Lanes::kPlaneK; ++t) {
           if (i >= end) break;
-          Lanes::StorePlane(out, Format::Front(unit));
-          unit = Format::Next(unit);
+          Lanes::StorePlane(out, Format::Decode(unit, t));
           out += P * Lanes::kPlaneBytes;
           i += Lanes::kPlaneK;
         }
@@ -352,8 +350,9 @@ void RunBlocked(RowBlock<Lanes>* block) {
   alignas(64) uint8_t scratch[Lanes::kScratchChunkK / Lanes::kPlaneK * P * Lanes::kPlaneBytes];
   for (int64_t panel = block->params->panel_begin; panel < block->params->panel_end;) {
     const int64_t panels = Min(P, block->params->panel_end - panel);
-    if (P > 2 && panels <= 2) {
-      ComputeBlocked<Lanes, Format, P / 2>(block, panel, panels, scratch);
+    constexpr int kHalf = P > 1 ? P / 2 : 1;
+    if (panels <= kHalf) {
+      ComputeBlocked<Lanes, Format, kHalf>(block, panel, panels, scratch);
     } else {
       ComputeBlocked<Lanes, Format, P>(block, panel, panels, scratch);
     }

@@ -8,8 +8,9 @@
 //   scale [groups][16] of GemmScale type, then zero_point [groups][16] u8 or min [groups][16] of GemmScale type
 //   | codes: per group ceil(group_size / unit_k) units
 //   w8 unit: 32 bytes, 2 k: c0 k0, c0 k1, c1 k0, ... as int8, code - 2^(bits-1).
-//   w4 unit: 64 bytes, 8 k: a 32-bit lane per column; nibbles from the lowest: k0 k2 k4 k6 k1 k3 k5 k7, each code - 2^(bits-1) + 8.
-//            (Each 16-bit half thus yields, nibble by nibble, the even or the odd member of the four k pairs.)
+//   w4 unit: 64 bytes, 8 k: a 32-bit lane per column; nibbles from the lowest: k0 k2 k4 k6 k1 k3 k5 k7, each code - 2^(bits-1)
+//            in two's complement.
+//            (Each 16-bit half yields, nibble by nibble, the even or the odd members of the four k pairs.)
 // Units of a group that group_size does not fill are padded and never multiplied.
 #pragma once
 

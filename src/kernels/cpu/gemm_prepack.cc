@@ -50,24 +50,23 @@ void PackW8Group(const uint8_t* code, const PanelLayout& layout, int64_t j, uint
   }
 }
 
-uint32_t PackW4Unit(const uint8_t* code, int64_t count, int64_t shift) {
+uint32_t PackW4Unit(const uint8_t* code, int64_t count, int64_t center) {
   uint32_t nibbles = 0;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t position = i / 2 + (i & 1) * 4;
-    nibbles |= (static_cast<uint32_t>(code[i] + shift) & 15u) << (4 * position);
+    nibbles |= (static_cast<uint32_t>(code[i] - center) & 15u) << (4 * position);
   }
   return nibbles;
 }
 
 void PackW4Group(const uint8_t* code, const PanelLayout& layout, int64_t j, uint8_t* out) {
-  const int64_t shift = 8 - layout.center;
   const int64_t full = layout.group_size / kW4UnitK;
   for (int64_t u = 0; u < full; ++u) {
-    const uint32_t nibbles = PackW4Unit(code + u * kW4UnitK, kW4UnitK, shift);
+    const uint32_t nibbles = PackW4Unit(code + u * kW4UnitK, kW4UnitK, layout.center);
     std::memcpy(out + u * kW4UnitBytes + 4 * j, &nibbles, 4);
   }
   if (full * kW4UnitK < layout.group_size) {
-    const uint32_t nibbles = PackW4Unit(code + full * kW4UnitK, layout.group_size - full * kW4UnitK, shift);
+    const uint32_t nibbles = PackW4Unit(code + full * kW4UnitK, layout.group_size - full * kW4UnitK, layout.center);
     std::memcpy(out + full * kW4UnitBytes + 4 * j, &nibbles, 4);
   }
 }

@@ -2,6 +2,20 @@
 
 namespace pith {
 
-const GemmTable kGemmTable__avx512 = {nullptr, 0};
+extern const GemmKernelEntry gemm_bf16_bf16_f32__avx512;
+extern const GemmKernelEntry gemm_bf16_w8g_f32__avx512;
+extern const GemmKernelEntry gemm_bf16_w4g_f32__avx512;
+
+namespace {
+
+const GemmKernelEntry* const kRows[] = {
+    &gemm_bf16_bf16_f32__avx512,
+    &gemm_bf16_w8g_f32__avx512,
+    &gemm_bf16_w4g_f32__avx512,
+};
+
+}  // namespace
+
+const GemmTable kGemmTable__avx512 = {kRows, sizeof(kRows) / sizeof(kRows[0])};
 
 }  // namespace pith

@@ -14,8 +14,7 @@ struct DenseFormat {
   using Unit = __m512bh;
   static constexpr PanelLayout Layout(const GemmProblem& problem) { return DenseLayout(problem); }
   static PITH_ALWAYS_INLINE Unit Load(const uint8_t* p) { return Lanes::LoadPlane(p); }
-  static PITH_ALWAYS_INLINE __m512bh Front(Unit unit) { return unit; }
-  static PITH_ALWAYS_INLINE Unit Next(Unit unit) { return unit; }
+  static PITH_ALWAYS_INLINE __m512bh Decode(Unit unit, int) { return unit; }
 };
 
 }  // namespace

@@ -9,10 +9,10 @@ extern const GemmKernelEntry gemm_bf16_w4g_f32__avx512_vnni;
 
 namespace {
 
-// bf16 bits of -8 .. 7, twice: vpermw looks at five bits, the fifth being the next nibble's.
+// bf16 bits of 0 .. 7, -8 .. -1, twice: vpermw looks at five bits, the fifth being the next nibble's.
 alignas(64) constexpr uint16_t kNibbleValues[32] = {
-    0xC100, 0xC0E0, 0xC0C0, 0xC0A0, 0xC080, 0xC040, 0xC000, 0xBF80, 0x0000, 0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0, 0x40E0,
-    0xC100, 0xC0E0, 0xC0C0, 0xC0A0, 0xC080, 0xC040, 0xC000, 0xBF80, 0x0000, 0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0, 0x40E0};
+    0x0000, 0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0, 0x40E0, 0xC100, 0xC0E0, 0xC0C0, 0xC0A0, 0xC080, 0xC040, 0xC000, 0xBF80,
+    0x0000, 0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0, 0x40E0, 0xC100, 0xC0E0, 0xC0C0, 0xC0A0, 0xC080, 0xC040, 0xC000, 0xBF80};
 
 struct W4Format {
   static constexpr bool kDense = false, kDecodeIsLoad = false;
@@ -20,10 +20,17 @@ struct W4Format {
   using Unit = __m512i;
   static constexpr PanelLayout Layout(const GemmProblem& problem) { return W4Layout(problem); }
   static PITH_ALWAYS_INLINE Unit Load(const uint8_t* p) { return _mm512_load_si512(p); }
-  static PITH_ALWAYS_INLINE __m512bh Front(Unit unit) {
+  static PITH_ALWAYS_INLINE __m512bh LookUp(Unit unit) {
     return (__m512bh)_mm512_permutexvar_epi16(unit, _mm512_load_si512(kNibbleValues));
   }
-  static PITH_ALWAYS_INLINE Unit Next(Unit unit) { return _mm512_srli_epi16(unit, 4); }
+  static PITH_ALWAYS_INLINE __m512bh Decode(Unit unit, int t) {
+    switch (t) {
+      case 0: return LookUp(unit);
+      case 1: return LookUp(_mm512_srli_epi16(unit, 4));
+      case 2: return LookUp(_mm512_srli_epi16(unit, 8));
+      default: return LookUp(_mm512_srli_epi16(unit, 12));
+    }
+  }
 };
 
 }  // namespace

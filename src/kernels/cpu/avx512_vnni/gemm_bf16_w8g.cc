@@ -19,8 +19,7 @@ struct W8Format {
     const __m512 high = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(Lanes::Load128(p + 16)));
     return _mm512_cvtne2ps_pbh(high, low);
   }
-  static PITH_ALWAYS_INLINE __m512bh Front(Unit unit) { return unit; }
-  static PITH_ALWAYS_INLINE Unit Next(Unit unit) { return unit; }
+  static PITH_ALWAYS_INLINE __m512bh Decode(Unit unit, int) { return unit; }
 };
 
 }  // namespace

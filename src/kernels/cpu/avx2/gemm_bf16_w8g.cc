@@ -1,0 +1,41 @@
+// 5..8 bit codes in groups by f32 FMA. Arithmetic and loops: gemm_driver.h; layout: gemm_layout.h.
+#include "kernels/cpu/avx2/gemm_lanes.h"
+#include "kernels/cpu/gemm_prepack.h"
+#include "kernels/cpu/tables.h"
+
+namespace pith {
+extern const GemmKernelEntry gemm_bf16_w8g_f32__avx2;
+
+namespace {
+
+struct W8Format {
+  static constexpr bool kDense = false, kDecodeIsLoad = false;
+  static constexpr int64_t kUnitK = kW8UnitK, kUnitBytes = kW8UnitBytes;
+  struct Unit {  // a lane's low 16 bits: even k, odd k, sign extended
+    __m256i low, high;
+  };
+  static constexpr PanelLayout Layout(const GemmProblem& problem) { return W8Layout(problem); }
+  static PITH_ALWAYS_INLINE Unit Load(const uint8_t* p) {
+    return {_mm256_cvtepi16_epi32(Lanes::Load128(p)), _mm256_cvtepi16_epi32(Lanes::Load128(p + 16))};
+  }
+  static PITH_ALWAYS_INLINE __m256 DecodeHalf(__m256i half, int t) {
+    return _mm256_cvtepi32_ps(t == 0 ? _mm256_srai_epi32(_mm256_slli_epi32(half, 24), 24) : _mm256_srai_epi32(half, 8));
+  }
+  static PITH_ALWAYS_INLINE Lanes::Vec Decode(Unit unit, int t) { return {DecodeHalf(unit.low, t), DecodeHalf(unit.high, t)}; }
+};
+
+}  // namespace
+
+const GemmKernelEntry gemm_bf16_w8g_f32__avx2 = {
+    .name = "gemm_bf16_w8g_f32__avx2",
+    .weight = GemmWeight::kW8Grouped,
+    .activation = "bf16",
+    .accumulator = "f32 per group, f32 across",
+    .isa = KernelIsa::kAvx2,
+    .can_implement = CanPrepackW8,
+    .prepack_bytes = W8PrepackBytes,
+    .prepack = PrepackW8,
+    .run = RunGemm<Lanes, W8Format>,
+};
+
+}  // namespace pith

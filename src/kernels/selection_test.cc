@@ -1,0 +1,126 @@
+#include "kernels/selection.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/registry.h"
+
+namespace pith {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
+
+// Sets PITH_FORCE_ISA for a scope.
+class ForcedIsa {
+ public:
+  explicit ForcedIsa(const std::string& name) { setenv("PITH_FORCE_ISA", name.c_str(), 1); }
+  ~ForcedIsa() { unsetenv("PITH_FORCE_ISA"); }
+};
+
+TEST(Registry, NamesFollowTheGrammarAndAreUnique) {
+  std::set<std::string> names;
+  for (const GemmKernelEntry* row : AllGemmKernels()) {
+    EXPECT_TRUE(absl::StartsWith(row->name, absl::StrCat("gemm_", row->activation, "_"))) << row->name;
+    EXPECT_TRUE(absl::EndsWith(row->name, absl::StrCat("_f32__", IsaName(static_cast<Isa>(row->isa))))) << row->name;
+    EXPECT_TRUE(names.insert(row->name).second) << row->name;
+  }
+}
+
+TEST(Registry, EveryIsaHasEveryWeightFamilyAndTheBestComesFirst) {
+  std::set<std::pair<Isa, GemmWeight>> seen;
+  int previous = static_cast<int>(Isa::kAvx512Vnni);
+  for (const GemmKernelEntry* row : AllGemmKernels()) {
+    EXPECT_LE(static_cast<int>(row->isa), previous) << row->name;
+    previous = static_cast<int>(row->isa);
+    seen.insert({static_cast<Isa>(row->isa), row->weight});
+  }
+  EXPECT_THAT(seen, SizeIs(12));
+}
+
+TEST(SelectGemm, ForcingAnInstructionSetSelectsIt) {
+  const GemmProblem problem{.n = 64, .k = 64, .group_size = 32, .bits = 4};
+  for (const Isa isa : kAllIsas) {
+    if (isa > DetectIsa()) continue;
+    const ForcedIsa forced{std::string(IsaName(isa))};
+    const absl::StatusOr<Isa> selected = SelectIsa();
+    ASSERT_TRUE(selected.ok()) << selected.status();
+    EXPECT_EQ(*selected, isa);
+    const absl::StatusOr<GemmSelection> gemm = SelectGemm(GemmWeight::kW4Grouped, problem, *selected);
+    ASSERT_TRUE(gemm.ok()) << gemm.status();
+    EXPECT_EQ(static_cast<Isa>(gemm->kernel->isa), isa);
+    EXPECT_EQ(std::string(gemm->kernel->name), absl::StrCat("gemm_bf16_w4g_f32__", IsaName(isa)));
+    EXPECT_THAT(gemm->refused, SizeIs(static_cast<size_t>(Isa::kAvx512Vnni) - static_cast<size_t>(isa)));
+  }
+}
+
+TEST(SelectGemm, WhatNoVectorRowTakesReachesScalarWithTheReasons) {
+  struct {
+    GemmWeight weight;
+    GemmProblem problem;
+    const char* reason;
+  } cases[] = {
+      {GemmWeight::kW4Grouped, {.n = 8, .k = 9, .group_size = 3, .bits = 4}, "group_size is odd"},
+      {GemmWeight::kW8Grouped, {.n = 8, .k = 9, .group_size = 9, .bits = 8}, "group_size is odd"},
+      {GemmWeight::kW8Grouped, {.n = 8, .k = 8194, .group_size = 2, .bits = 8, .has_min = true}, "more than 4096 groups"},
+      {GemmWeight::kW4Grouped, {.n = 8, .k = 8194, .group_size = 2, .bits = 3, .has_zero_point = true}, "more than 4096 groups"},
+  };
+  for (const auto& c : cases) {
+    const absl::StatusOr<GemmSelection> gemm = SelectGemm(c.weight, c.problem, Isa::kAvx512Vnni);
+    ASSERT_TRUE(gemm.ok()) << gemm.status();
+    EXPECT_EQ(gemm->kernel->isa, KernelIsa::kScalar) << gemm->kernel->name;
+    EXPECT_THAT(gemm->refused, AllOf(SizeIs(3), Each(HasSubstr(c.reason))));
+  }
+}
+
+TEST(SelectGemm, AProblemNoRowTakesIsNotSupported) {
+  const GemmProblem cases[] = {
+      {.n = 8, .k = 10, .group_size = 4, .bits = 4},                                          // does not divide
+      {.n = 8, .k = 8, .group_size = 0, .bits = 4},                                           // no group size
+      {.n = 8, .k = 8, .group_size = 4, .bits = 8},                                           // not this family's bits
+      {.n = 0, .k = 8, .group_size = 4, .bits = 4},                                           // empty
+      {.n = 8, .k = 8, .group_size = 4, .bits = 4, .has_zero_point = true, .has_min = true},  // two offsets
+  };
+  for (const GemmProblem& problem : cases) {
+    const absl::StatusOr<GemmSelection> gemm = SelectGemm(GemmWeight::kW4Grouped, problem, Isa::kAvx512Vnni);
+    ASSERT_FALSE(gemm.ok());
+    EXPECT_EQ(gemm.status().code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(gemm.status().message()), HasSubstr("gemm_bf16_w4g_f32__scalar: "));
+  }
+  EXPECT_FALSE(SelectGemm(GemmWeight::kBf16, {.n = 8, .k = 8, .bits = 8}, Isa::kAvx512Vnni).ok());
+}
+
+TEST(SelectOperators, EveryIsaHasAllOfThemAndFallsBackDownwards) {
+  for (const Isa isa : kAllIsas) {
+    const Operators operators = SelectOperators(isa);
+    EXPECT_EQ(operators.isa, isa);
+    EXPECT_NE(operators.attention, nullptr);
+    EXPECT_NE(operators.kv_append, nullptr);
+    EXPECT_NE(operators.rms_norm, nullptr);
+    EXPECT_NE(operators.rotary, nullptr);
+    EXPECT_NE(operators.gated_activation, nullptr);
+    EXPECT_NE(operators.embedding, nullptr);
+    EXPECT_NE(operators.convert, nullptr);
+    EXPECT_THAT(operators.names, SizeIs(7));
+    // The row of the best ISA at most `isa` that has one.
+    const auto rows = AllOperators();
+    const auto chosen = std::find_if(rows.begin(), rows.end(), [isa](const OperatorEntry* row) {
+      return row->attention != nullptr && static_cast<int>(row->isa) <= static_cast<int>(isa);
+    });
+    ASSERT_NE(chosen, rows.end());
+    EXPECT_EQ(operators.attention, (*chosen)->attention);
+  }
+}
+
+}  // namespace
+}  // namespace pith
