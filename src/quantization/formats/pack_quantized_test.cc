@@ -83,8 +83,9 @@ TEST(PackQuantized, MatchesTheGoldenVectors) {
         .num_bits = bits, .symmetric = false, .strategy = QuantizationStrategy::kGroup, .group_size = golden["group"]};
     const absl::StatusOr<std::vector<StoredTensor>> stored = EncodeWeight("pack-quantized", weight, args);
     ASSERT_TRUE(stored.ok()) << stored.status();
+    const ModuleTensors tensors = Views(*stored);
     const auto expect_equal = [&](absl::string_view suffix, const Json& expected) {
-      const TensorView* view = Views(*stored).Find(suffix);
+      const TensorView* view = tensors.Find(suffix);
       ASSERT_NE(view, nullptr);
       ASSERT_EQ(view->shape, (Shape{static_cast<int64_t>(expected.size()), static_cast<int64_t>(expected[0].size())}));
       size_t i = 0;
@@ -97,7 +98,7 @@ TEST(PackQuantized, MatchesTheGoldenVectors) {
     };
     expect_equal("weight_packed", vectors["ct_weight_packed"]);
     expect_equal("weight_zero_point", vectors["ct_weight_zero_point"]);
-    const absl::StatusOr<QuantizedTensor> decoded = DecodeWeight("pack-quantized", Views(*stored), args, {out, in});
+    const absl::StatusOr<QuantizedTensor> decoded = DecodeWeight("pack-quantized", tensors, args, {out, in});
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_EQ(decoded->code, weight.code);
     EXPECT_EQ(decoded->zero_point, weight.zero_point);
@@ -116,10 +117,11 @@ TEST(PackQuantized, PerTensorZeroPointIsNotPacked) {
   weight.zero_point.assign(2, 3);
   const QuantizationArgs args{.num_bits = 4, .symmetric = false};
   const std::vector<StoredTensor> stored = *EncodeWeight("pack-quantized", weight, args);
-  const TensorView* zero_point = Views(stored).Find("weight_zero_point");
+  const ModuleTensors tensors = Views(stored);
+  const TensorView* zero_point = tensors.Find("weight_zero_point");
   EXPECT_EQ(zero_point->dtype, DType::kI8);
   EXPECT_EQ(zero_point->as<int8_t>()[0], 3 - 8);
-  EXPECT_EQ(DecodeWeight("pack-quantized", Views(stored), args, {2, 4})->zero_point, (std::vector<uint8_t>{3, 3}));
+  EXPECT_EQ(DecodeWeight("pack-quantized", tensors, args, {2, 4})->zero_point, (std::vector<uint8_t>{3, 3}));
 }
 
 TEST(PackQuantized, ShapeComesFromItsTensor) {

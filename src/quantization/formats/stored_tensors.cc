@@ -26,7 +26,7 @@ int64_t GroupSizeOf(const QuantizationArgs& args, MatrixShape shape) {
 
 }  // namespace
 
-const TensorView* ModuleTensors::Find(absl::string_view suffix) const {
+const TensorView* ModuleTensors::Find(absl::string_view suffix) const& {
   for (const StoredTensorView& tensor : tensors) {
     if (tensor.suffix == suffix) return &tensor.view;
   }

@@ -34,8 +34,10 @@ struct ModuleTensors {
   std::string module;  // "model.layers.3.mlp.down_proj"
   std::vector<StoredTensorView> tensors;
 
-  const TensorView* Find(absl::string_view suffix) const;  // nullptr when absent
-  std::string NameOf(absl::string_view suffix) const;      // "model.layers.3.mlp.down_proj.weight_scale"
+  // nullptr when absent; points into `tensors`.
+  const TensorView* Find(absl::string_view suffix) const&;
+  const TensorView* Find(absl::string_view suffix) const&& = delete;
+  std::string NameOf(absl::string_view suffix) const;  // "model.layers.3.mlp.down_proj.weight_scale"
 };
 
 struct MatrixShape {
