@@ -39,17 +39,26 @@ TEST(GatedActivationTest, MatchesTheDefinition) {
   for (const auto& row : RunnableRows(&OperatorEntry::gated_activation)) {
     for (Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
       GuardedBuffer<uint16_t> out(kRows * (kStride + 2), 0xBEEF);
-      row.run({.gate = gate.data(), .up = up.data(), .gate_stride = kStride, .up_stride = kStride + 1, .out = out.data(),
-               .out_stride = kStride + 2, .num_rows = kRows, .dim = kDim, .activation = activation});
+      row.run({.gate = gate.data(),
+               .up = up.data(),
+               .gate_stride = kStride,
+               .up_stride = kStride + 1,
+               .out = out.data(),
+               .out_stride = kStride + 2,
+               .num_rows = kRows,
+               .dim = kDim,
+               .activation = activation});
       EXPECT_TRUE(out.Intact()) << row.name;
       for (int64_t r = 0; r < kRows; ++r) {
         for (int64_t i = 0; i < kDim; ++i) {
           const double x = gate[r * kStride + i], u = up[r * (kStride + 1) + i], expected = Reference(activation, x) * u;
           // At most 4 roundings of the logit t give exp(-t) a relative error of 4 |t| u; then exp itself, sum, quotient, product.
           // Below t = -88.3 the kernels may give 0: the value is less than 89 exp(-88.3).
-          const double f32_error = std::fabs(expected) * (2e-7 + (4 * std::fabs(Logit(activation, x)) + 4) * kF32Unit) + 4.1e-37 * std::fabs(u);
+          const double f32_error = std::fabs(expected) * (2e-7 + (4 * std::fabs(Logit(activation, x)) + 4) * kF32Unit) +
+                                   4.1e-37 * std::fabs(u);
           const double tolerance = f32_error + kBf16Unit * (std::fabs(expected) + f32_error);
-          ASSERT_NEAR(FromBits(out[r * (kStride + 2) + i]), expected, tolerance) << row.name << " row " << r << " gate " << x << " up " << u;
+          ASSERT_NEAR(FromBits(out[r * (kStride + 2) + i]), expected, tolerance)
+              << row.name << " row " << r << " gate " << x << " up " << u;
         }
         for (int64_t i = kDim; i < kStride + 2; ++i) ASSERT_EQ(out[r * (kStride + 2) + i], 0xBEEF) << row.name;
       }

@@ -42,26 +42,32 @@ struct AttentionInput {
   }
 };
 
-// The tokens of an input in a paged cache. Every slot that holds no token is NaN, blocks lie in a seeded order with gaps between heads.
+// The first tokens of an input in a paged cache. Every slot that holds no token is NaN, blocks lie in a seeded order with gaps between
+// heads.
 struct PagedCache {
   int64_t block_size, head_stride, block_stride;
+  int64_t num_tokens = 0;
   std::vector<int32_t> block_table;
   std::vector<uint16_t> key, value;
 
-  PagedCache(const AttentionInput& in, int64_t block_size_tokens, uint64_t seed, int64_t num_tokens) : block_size(block_size_tokens) {
-    const AttentionShape& s = in.shape;
-    const int64_t blocks = (num_tokens + block_size - 1) / block_size;
-    head_stride = block_size * s.head_dim + 5;
-    block_stride = s.num_kv_heads * head_stride + 7;
+  PagedCache(const AttentionInput& in, int64_t block_size_tokens, uint64_t seed, int64_t count) : block_size(block_size_tokens) {
+    const int64_t blocks = (in.shape.num_tokens + block_size - 1) / block_size;
+    head_stride = block_size * in.shape.head_dim + 5;
+    block_stride = in.shape.num_kv_heads * head_stride + 7;
     RandomStream random(seed);
     for (int64_t b = 0; b < blocks; ++b) block_table.push_back(static_cast<int32_t>(b));
     for (int64_t b = blocks - 1; b > 0; --b) std::swap(block_table[b], block_table[random.Below(static_cast<uint64_t>(b + 1))]);
     key.assign(static_cast<size_t>(blocks * block_stride), ToBits(kNaN));
     value = key;
-    for (int64_t t = 0; t < num_tokens; ++t) {
+    Append(in, count);
+  }
+
+  void Append(const AttentionInput& in, int64_t count) {
+    const AttentionShape& s = in.shape;
+    for (int64_t end = num_tokens + count; num_tokens < end; ++num_tokens) {
       for (int64_t h = 0; h < s.num_kv_heads; ++h) {
-        const int64_t from = (t * s.num_kv_heads + h) * s.head_dim;
-        const int64_t to = block_table[t / block_size] * block_stride + h * head_stride + (t % block_size) * s.head_dim;
+        const int64_t from = (num_tokens * s.num_kv_heads + h) * s.head_dim;
+        const int64_t to = block_table[num_tokens / block_size] * block_stride + h * head_stride + (num_tokens % block_size) * s.head_dim;
         std::copy_n(in.key.begin() + from, s.head_dim, key.begin() + to);
         std::copy_n(in.value.begin() + from, s.head_dim, value.begin() + to);
       }
@@ -119,12 +125,13 @@ std::vector<uint16_t> RunRows(AttentionFunction run, const AttentionInput& in, c
   return RunCall(run, in, cache, {first, count, 0, count, 0, in.shape.num_kv_heads});
 }
 
-// All rows, `chunk` rows per call, each call on a cache that holds no token after its own last row.
+// All rows, `chunk` rows per call; no call's cache holds a token after the call's last row.
 std::vector<uint16_t> RunChunked(AttentionFunction run, const AttentionInput& in, int64_t block_size, uint64_t seed, int64_t chunk) {
   std::vector<uint16_t> all;
+  PagedCache cache(in, block_size, seed, 0);
   for (int64_t first = 0; first < in.shape.num_tokens; first += chunk) {
     const int64_t count = std::min(chunk, in.shape.num_tokens - first);
-    const PagedCache cache(in, block_size, seed, first + count);
+    cache.Append(in, count);
     const std::vector<uint16_t> rows = RunRows(run, in, cache, first, count);
     all.insert(all.end(), rows.begin(), rows.end());
   }

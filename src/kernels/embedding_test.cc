@@ -21,7 +21,12 @@ TEST(EmbeddingTest, CopiesScaledTableRows) {
     for (const auto& row : RunnableRows(&OperatorEntry::embedding)) {
       for (float scale : {1.0f, 25.298221f}) {
         GuardedBuffer<float> out(4 * stride, 7.0f);
-        row.run({.table = table.data(), .token = token.data(), .scale = scale, .out = out.data(), .out_stride = stride, .num_rows = 4,
+        row.run({.table = table.data(),
+                 .token = token.data(),
+                 .scale = scale,
+                 .out = out.data(),
+                 .out_stride = stride,
+                 .num_rows = 4,
                  .dim = dim});
         EXPECT_TRUE(out.Intact()) << row.name;
         for (int64_t at = 0; at < 4 * stride; ++at) {

@@ -37,9 +37,19 @@ TEST(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) {
     }
     for (const auto& row : RunnableRows(&OperatorEntry::kv_append)) {
       GuardedBuffer<uint16_t> key_cache(blocks * block_stride, 0xBEEF), value_cache(blocks * block_stride, 0xBEEF);
-      row.run({.key = key.data(), .value = value.data(), .key_stride = key_stride, .value_stride = value_stride, .num_rows = s.num_rows,
-               .first_position = s.first_position, .num_kv_heads = s.num_kv_heads, .head_dim = s.head_dim, .key_cache = key_cache.data(),
-               .value_cache = value_cache.data(), .block_table = table.data(), .block_size = s.block_size, .block_stride = block_stride,
+      row.run({.key = key.data(),
+               .value = value.data(),
+               .key_stride = key_stride,
+               .value_stride = value_stride,
+               .num_rows = s.num_rows,
+               .first_position = s.first_position,
+               .num_kv_heads = s.num_kv_heads,
+               .head_dim = s.head_dim,
+               .key_cache = key_cache.data(),
+               .value_cache = value_cache.data(),
+               .block_table = table.data(),
+               .block_size = s.block_size,
+               .block_stride = block_stride,
                .head_stride = head_stride});
       EXPECT_TRUE(key_cache.Intact() && value_cache.Intact()) << row.name;
       EXPECT_EQ(key_cache.values(), expected_key) << row.name << " head_dim " << s.head_dim;

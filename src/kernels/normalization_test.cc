@@ -36,8 +36,14 @@ TEST(RmsNormTest, MatchesTheDefinition) {
       GuardedBuffer<uint16_t> bf16(kRows * out_stride, 0xBEEF);
       GuardedBuffer<float> f32(kRows * out_stride, 7.0f), sum(kRows * out_stride);
       std::copy(old.begin(), old.end(), sum.data());
-      RmsNormParams p{.x = x.data(), .x_stride = x_stride, .weight = weight.data(), .eps = 1e-5f, .num_rows = kRows, .dim = dim,
-                      .out_bf16 = bf16.data(), .out_stride = out_stride};
+      RmsNormParams p{.x = x.data(),
+                      .x_stride = x_stride,
+                      .weight = weight.data(),
+                      .eps = 1e-5f,
+                      .num_rows = kRows,
+                      .dim = dim,
+                      .out_bf16 = bf16.data(),
+                      .out_stride = out_stride};
       row.run(p);
       p.out_bf16 = nullptr;
       p.out_f32 = f32.data();
@@ -67,13 +73,23 @@ TEST(RmsNormTest, BitsOfARowDoNotDependOnTheCallOrTheAddress) {
     const std::vector<float> x = NormalValues(kRows * dim, 4), weight = NormalValues(dim, 5);
     for (const auto& row : RunnableRows(&OperatorEntry::rms_norm)) {
       std::vector<float> all(static_cast<size_t>(kRows * dim));
-      row.run({.x = x.data(), .x_stride = dim, .weight = weight.data(), .num_rows = kRows, .dim = dim, .out_f32 = all.data(),
+      row.run({.x = x.data(),
+               .x_stride = dim,
+               .weight = weight.data(),
+               .num_rows = kRows,
+               .dim = dim,
+               .out_f32 = all.data(),
                .out_stride = dim});
       for (int64_t r = 0; r < kRows; ++r) {
         std::vector<float> in_place(static_cast<size_t>(dim + r));  // each row at another alignment, out over x
         std::copy_n(x.data() + r * dim, dim, in_place.data() + r);
-        row.run({.x = in_place.data() + r, .x_stride = dim, .weight = weight.data(), .num_rows = 1, .dim = dim,
-                 .out_f32 = in_place.data() + r, .out_stride = dim});
+        row.run({.x = in_place.data() + r,
+                 .x_stride = dim,
+                 .weight = weight.data(),
+                 .num_rows = 1,
+                 .dim = dim,
+                 .out_f32 = in_place.data() + r,
+                 .out_stride = dim});
         ASSERT_EQ(std::vector<float>(in_place.begin() + r, in_place.end()),
                   std::vector<float>(all.begin() + r * dim, all.begin() + (r + 1) * dim))
             << row.name << " dim " << dim;
@@ -89,7 +105,13 @@ TEST(RmsNormTest, ZeroRowGivesZerosAndNaNStaysInItsRow) {
   for (int64_t i = 0; i < kDim; ++i) x[2 * kDim + i] = 3.0f;
   for (const auto& row : RunnableRows(&OperatorEntry::rms_norm)) {
     std::vector<float> out(3 * kDim);
-    row.run({.x = x.data(), .x_stride = kDim, .weight = weight.data(), .eps = 0x1p-20f, .num_rows = 3, .dim = kDim, .out_f32 = out.data(),
+    row.run({.x = x.data(),
+             .x_stride = kDim,
+             .weight = weight.data(),
+             .eps = 0x1p-20f,
+             .num_rows = 3,
+             .dim = kDim,
+             .out_f32 = out.data(),
              .out_stride = kDim});
     for (int64_t i = 0; i < kDim; ++i) {
       EXPECT_EQ(out[i], 0.0f) << row.name;

@@ -16,15 +16,13 @@
 
 namespace pith {
 
-template <typename F>
-struct OperatorRow {
+template <typename F> struct OperatorRow {
   std::string name;
   F run;
 };
 
 // Every row that implements an operator (a member such as &OperatorEntry::attention) and that this CPU can run.
-template <typename F>
-std::vector<OperatorRow<F>> RunnableRows(F OperatorEntry::*member) {
+template <typename F> std::vector<OperatorRow<F>> RunnableRows(F OperatorEntry::*member) {
   std::vector<OperatorRow<F>> rows;
   for (const OperatorEntry* entry : AllOperators()) {
     if (entry->*member == nullptr || static_cast<int>(entry->isa) > static_cast<int>(DetectIsa())) continue;
@@ -34,8 +32,7 @@ std::vector<OperatorRow<F>> RunnableRows(F OperatorEntry::*member) {
 }
 
 // `count` elements between two guards of 64 elements each; begins one element off vector alignment.
-template <typename T>
-class GuardedBuffer {
+template <typename T> class GuardedBuffer {
  public:
   explicit GuardedBuffer(int64_t count, T fill = T{}) : count_(count), storage_(static_cast<size_t>(count + 2 * kGuard)) {
     std::memset(storage_.data(), kPattern, storage_.size() * sizeof(T));
@@ -70,7 +67,7 @@ inline std::vector<float> NormalValues(int64_t count, uint64_t seed, float scale
 inline float FromBits(uint16_t bits) { return ToFloat(bfloat16{bits}); }
 inline uint16_t ToBits(float x) { return ToBfloat16(x).bits; }
 
-constexpr double kF32Unit = 0x1p-24;   // relative error of one f32 rounding
-constexpr double kBf16Unit = 0x1p-8;   // and of one bf16 rounding
+constexpr double kF32Unit = 0x1p-24;  // relative error of one f32 rounding
+constexpr double kBf16Unit = 0x1p-8;  // and of one bf16 rounding
 
 }  // namespace pith

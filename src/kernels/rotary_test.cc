@@ -15,7 +15,7 @@ struct RotaryShape {
   int64_t num_heads, head_dim, rotary_dim;
 };
 
-constexpr RotaryShape kShapes[] = {{1, 8, 2},  {2, 8, 8},   {3, 40, 10},  {3, 40, 40},  {2, 64, 32},
+constexpr RotaryShape kShapes[] = {{1, 8, 2},   {2, 8, 8},   {3, 40, 10},   {3, 40, 40},   {2, 64, 32},
                                    {9, 64, 64}, {4, 96, 94}, {2, 128, 128}, {1, 256, 256}, {5, 48, 34}};
 constexpr int64_t kMaxPosition = 50;
 
@@ -39,8 +39,15 @@ TEST(RotaryTest, MatchesTheDefinition) {
     for (const auto& row : RunnableRows(&OperatorEntry::rotary)) {
       GuardedBuffer<float> out(num_rows * stride);
       std::copy(x.begin(), x.end(), out.data());
-      row.run({.x = out.data(), .x_stride = stride, .num_rows = num_rows, .num_heads = s.num_heads, .head_dim = s.head_dim,
-               .rotary_dim = s.rotary_dim, .position = position.data(), .cos = cos.data(), .sin = sin.data()});
+      row.run({.x = out.data(),
+               .x_stride = stride,
+               .num_rows = num_rows,
+               .num_heads = s.num_heads,
+               .head_dim = s.head_dim,
+               .rotary_dim = s.rotary_dim,
+               .position = position.data(),
+               .cos = cos.data(),
+               .sin = sin.data()});
       EXPECT_TRUE(out.Intact()) << row.name;
       for (int64_t at = 0; at < num_rows * stride; ++at) {
         const int64_t r = at / stride, d = at % stride % s.head_dim;
@@ -63,7 +70,11 @@ TEST(RotaryTest, BitsOfARowDoNotDependOnTheCall) {
     const int64_t half = s.rotary_dim / 2, stride = s.num_heads * s.head_dim;
     const std::vector<float> cos = Angles(half, std::cos), sin = Angles(half, std::sin), x = NormalValues(7 * stride, 10);
     for (const auto& row : RunnableRows(&OperatorEntry::rotary)) {
-      RotaryParams p{.x_stride = stride, .num_heads = s.num_heads, .head_dim = s.head_dim, .rotary_dim = s.rotary_dim, .cos = cos.data(),
+      RotaryParams p{.x_stride = stride,
+                     .num_heads = s.num_heads,
+                     .head_dim = s.head_dim,
+                     .rotary_dim = s.rotary_dim,
+                     .cos = cos.data(),
                      .sin = sin.data()};
       std::vector<float> together = x, alone = x;
       p.x = together.data();
@@ -86,8 +97,15 @@ TEST(RotaryTest, QuarterTurn) {
   const int32_t position = 0;
   for (const auto& row : RunnableRows(&OperatorEntry::rotary)) {
     std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8};
-    row.run({.x = x.data(), .x_stride = 8, .num_rows = 1, .num_heads = 1, .head_dim = 8, .rotary_dim = 4, .position = &position,
-             .cos = cos.data(), .sin = sin.data()});
+    row.run({.x = x.data(),
+             .x_stride = 8,
+             .num_rows = 1,
+             .num_heads = 1,
+             .head_dim = 8,
+             .rotary_dim = 4,
+             .position = &position,
+             .cos = cos.data(),
+             .sin = sin.data()});
     EXPECT_THAT(x, testing::ElementsAre(-3, -4, 1, 2, 5, 6, 7, 8)) << row.name;
   }
 }

@@ -21,20 +21,21 @@ constexpr int64_t kTotalLanes = 16;  // the sum of weights is kept per lane and 
 
 struct AttentionTile {
   int64_t kv_head, group, head_dim;
-  int64_t sum_stride;        // head_dim rounded up to whole vectors
+  int64_t sum_stride;  // head_dim rounded up to whole vectors
   int64_t row, num_rows;
-  uint32_t* key;             // [head_dim / 2, kAttentionChunk]: bf16 pairs (i, i + 1) of every token of the chunk
-  float* score;              // [queries, kAttentionChunk]: scores, then weights
-  float* sum;                // [queries, sum_stride] weighted values; per vector the even dims, then the odd ones
-  float* total;              // [queries, kTotalLanes]
-  float* query;              // [queries, head_dim], times scale
-  float* max;                // [queries]
-  float* correction;         // [queries] exp(old max - new max) of this chunk
+  uint32_t* key;      // [head_dim / 2, kAttentionChunk]: bf16 pairs (i, i + 1) of every token of the chunk
+  float* score;       // [queries, kAttentionChunk]: scores, then weights
+  float* sum;         // [queries, sum_stride] weighted values; per vector the even dims, then the odd ones
+  float* total;       // [queries, kTotalLanes]
+  float* query;       // [queries, head_dim], times scale
+  float* max;         // [queries]
+  float* correction;  // [queries] exp(old max - new max) of this chunk
 };
 
-// Where the tokens of a chunk lie: element offsets from the head's first key (and value); begin..end are the tokens the tile needs.
+// Where the tokens of a chunk lie: element offsets from the head's first key (and value). The tile needs the tokens [begin, end); the
+// others have the offset of a neighbour, so that every offset may be prefetched.
 struct ChunkTokens {
-  int64_t begin = 0, end = 0;  // relative to the chunk, in [0, kAttentionChunk]
+  int64_t begin, end;  // relative to the chunk, in [0, kAttentionChunk]
   int64_t offset[kAttentionChunk];
 };
 
@@ -68,9 +69,11 @@ inline AttentionTile CarveScratch(const AttentionParams& p, int64_t dims_per_vec
   return tile;
 }
 
+// The tokens of a chunk that lie in [begin, end); there is at least one.
 inline void LocateTokens(const AttentionParams& p, int64_t chunk, int64_t begin, int64_t end, ChunkTokens& tokens) {
+  begin = Larger(begin, chunk);
   tokens.begin = begin - chunk;
-  tokens.end = end - chunk;
+  tokens.end = Smaller(end - chunk, kAttentionChunk);
   int64_t block = begin / p.block_size;
   int64_t slot = begin % p.block_size;
   for (int64_t t = tokens.begin; t < tokens.end; ++t) {
@@ -80,11 +83,21 @@ inline void LocateTokens(const AttentionParams& p, int64_t chunk, int64_t begin,
       ++block;
     }
   }
+  for (int64_t t = 0; t < tokens.begin; ++t) tokens.offset[t] = tokens.offset[tokens.begin];
+  for (int64_t t = tokens.end; t < kAttentionChunk; ++t) tokens.offset[t] = tokens.offset[tokens.end - 1];
 }
 
-// One chunk for the rows of the tile that see any of it.
+// How many of `left` queries go together when at most `most` can: as even as possible (7 of at most 6 are 4 and 3, not 6 and 1).
+inline int64_t QueriesTogether(int64_t left, int64_t most) {
+  const int64_t parts = (left + most - 1) / most;
+  return (left + parts - 1) / parts;
+}
+
+// One chunk for the rows of the tile that see any of it. Meanwhile the keys and values at next_offset are fetched: blocks lie anywhere, so
+// the hardware cannot guess where a sequence goes on.
 template <typename Lanes>
-void AttendChunk(const AttentionParams& p, const AttentionTile& tile, int64_t chunk, const ChunkTokens& tokens) {
+void AttendChunk(const AttentionParams& p, const AttentionTile& tile, int64_t chunk, const ChunkTokens& tokens,
+                 const int64_t* next_offset) {
   const uint16_t* keys = p.key_cache + tile.kv_head * p.head_stride;
   const uint16_t* values = p.value_cache + tile.kv_head * p.head_stride;
   Lanes::TransposeKeys(tile, keys, tokens);
@@ -92,7 +105,7 @@ void AttendChunk(const AttentionParams& p, const AttentionTile& tile, int64_t ch
   int64_t row = Larger(0, chunk - (p.first_position + tile.row));
   int64_t last_row = tile.num_rows;
   while (last_row > row && FirstToken(p, tile.row + last_row - 1) >= chunk + kAttentionChunk) --last_row;
-  Lanes::Scores(tile, row * tile.group, last_row * tile.group);
+  Lanes::Scores(tile, row * tile.group, last_row * tile.group, keys, next_offset);
   while (row < last_row) {
     const int64_t begin = Larger(FirstToken(p, tile.row + row) - chunk, 0);
     const int64_t end = Smaller(p.first_position + tile.row + row + 1 - chunk, kAttentionChunk);
@@ -102,24 +115,26 @@ void AttendChunk(const AttentionParams& p, const AttentionTile& tile, int64_t ch
       ++next;
     }
     Lanes::Softmax(tile, row * tile.group, next * tile.group, begin, end);
-    Lanes::AddValues(tile, row * tile.group, next * tile.group, values, tokens, begin, end);
+    Lanes::AddValues(tile, row * tile.group, next * tile.group, values, tokens.offset, next_offset, begin, end);
     row = next;
   }
 }
 
-template <typename Lanes>
-void AttendTiles(const AttentionParams& p) {
+template <typename Lanes> void AttendTiles(const AttentionParams& p) {
   AttentionTile tile = CarveScratch(p, Lanes::kDimsPerVector);
-  ChunkTokens tokens;
+  ChunkTokens tokens[2];  // of this chunk and of the next
   for (tile.kv_head = p.kv_head_begin; tile.kv_head < p.kv_head_end; ++tile.kv_head) {
     for (tile.row = p.row_begin; tile.row < p.row_end; tile.row += kTileRows) {
       tile.num_rows = Smaller(kTileRows, p.row_end - tile.row);
       Lanes::Begin(p, tile);
       const int64_t begin = FirstToken(p, tile.row);
       const int64_t end = p.first_position + tile.row + tile.num_rows;
-      for (int64_t chunk = begin / kAttentionChunk * kAttentionChunk; chunk < end; chunk += kAttentionChunk) {
-        LocateTokens(p, chunk, Larger(chunk, begin), Smaller(chunk + kAttentionChunk, end), tokens);
-        AttendChunk<Lanes>(p, tile, chunk, tokens);
+      int64_t chunk = begin / kAttentionChunk * kAttentionChunk;
+      LocateTokens(p, chunk, begin, end, tokens[0]);
+      for (int current = 0; chunk < end; chunk += kAttentionChunk, current ^= 1) {
+        const int next = chunk + kAttentionChunk < end ? current ^ 1 : current;
+        if (next != current) LocateTokens(p, chunk + kAttentionChunk, begin, end, tokens[next]);
+        AttendChunk<Lanes>(p, tile, chunk, tokens[current], tokens[next].offset);
       }
       Lanes::Finish(p, tile);
     }

@@ -9,8 +9,7 @@
 namespace pith {
 namespace {
 
-template <Activation kActivation>
-inline __m256 Activate(__m256 x) {
+template <Activation kActivation> inline __m256 Activate(__m256 x) {
   __m256 minus_t = _mm256_sub_ps(_mm256_setzero_ps(), x);
   if constexpr (kActivation == Activation::kGeluTanh) {
     constexpr float kTwiceSqrt2OverPi = 1.5957691216057308f;
@@ -22,8 +21,7 @@ inline __m256 Activate(__m256 x) {
   return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), e));
 }
 
-template <Activation kActivation>
-void Run(const GatedActivationParams& p) {
+template <Activation kActivation> void Run(const GatedActivationParams& p) {
   for (int64_t row = 0; row < p.num_rows; ++row) {
     const float* gate = p.gate + row * p.gate_stride;
     const float* up = p.up + row * p.up_stride;

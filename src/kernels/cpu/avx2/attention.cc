@@ -38,9 +38,12 @@ inline void TransposePairs(const __m256i row[8], uint32_t* key, int64_t num_pair
 
 // Scores of N queries with 16 tokens, lanes over tokens.
 template <int N>
-void ScoreQueries(const float* query, int64_t head_dim, const uint32_t* key, float* score) {
+void ScoreQueries(const float* query, int64_t head_dim, const uint32_t* key, float* score, const uint16_t* keys,
+                  const int64_t* next_offset) {
   __m256 acc[N][2] = {};
   for (int64_t i = 0; i < head_dim; i += 2, key += kAttentionChunk) {
+    // Every 16 rounds fetch one cache line of each of the 16 tokens.
+    if (next_offset != nullptr) _mm_prefetch(keys + next_offset[i / 2 % 16] + i / 32 * 32, _MM_HINT_T0);
     const __m256i pairs0 = _mm256_load_si256(reinterpret_cast<const __m256i*>(key));
     const __m256i pairs1 = _mm256_load_si256(reinterpret_cast<const __m256i*>(key + 8));
     const __m256 even[2] = {EvenF32(pairs0), EvenF32(pairs1)};
@@ -67,13 +70,14 @@ void ScoreQueries(const float* query, int64_t head_dim, const uint32_t* key, flo
 
 // sum <- sum * correction + sum over tokens [begin, end) of weight * value, for N queries and 16 dims, lanes over dims.
 template <int N>
-void AddValuesOf(const AttentionTile& tile, int64_t query, int64_t dim, const uint16_t* values, const int64_t* offset, int64_t begin,
-                 int64_t end) {
+void AddValuesOf(const AttentionTile& tile, int64_t query, int64_t dim, const uint16_t* values, const int64_t* offset,
+                 const int64_t* next_offset, int64_t begin, int64_t end) {
   const bool whole = tile.head_dim - dim >= 16;  // otherwise 8 dims are left
   const float* weight = tile.score + query * kAttentionChunk;
   __m256 acc[N][2] = {};
   for (int64_t t = begin; t < end; ++t) {
     const uint16_t* value = values + offset[t] + dim;
+    if (next_offset != nullptr && dim % 32 == 0) _mm_prefetch(values + next_offset[t] + dim, _MM_HINT_T0);  // once per cache line
     const __m256i pairs = whole ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(value))
                                 : _mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(value)));
     const __m256 even = EvenF32(pairs);
@@ -103,7 +107,8 @@ struct Avx2Lanes {
     const int64_t per_row = tile.group * tile.head_dim;
     for (int64_t r = 0; r < tile.num_rows; ++r) {
       const float* in = p.query + (tile.row + r) * p.query_stride + tile.kv_head * per_row;
-      for (int64_t i = 0; i < per_row; i += 8) _mm256_storeu_ps(tile.query + r * per_row + i, _mm256_mul_ps(_mm256_loadu_ps(in + i), scale));
+      for (int64_t i = 0; i < per_row; i += 8)
+        _mm256_storeu_ps(tile.query + r * per_row + i, _mm256_mul_ps(_mm256_loadu_ps(in + i), scale));
     }
     const int64_t queries = tile.num_rows * tile.group;
     for (int64_t i = 0; i < queries * tile.sum_stride; i += 8) _mm256_store_ps(tile.sum + i, _mm256_setzero_ps());
@@ -134,20 +139,22 @@ struct Avx2Lanes {
     }
   }
 
-  static void Scores(const AttentionTile& tile, int64_t query, int64_t query_end) {
+  static void Scores(const AttentionTile& tile, int64_t query, int64_t query_end, const uint16_t* keys, const int64_t* next_offset) {
     for (int64_t count; query < query_end; query += count) {
-      count = Smaller(query_end - query, kQueriesTogether);
+      count = QueriesTogether(query_end - query, kQueriesTogether);
       const float* q = tile.query + query * tile.head_dim;
       for (int64_t t = 0; t < kAttentionChunk; t += 16) {
         float* score = tile.score + query * kAttentionChunk + t;
+        const int64_t* next = next_offset != nullptr ? next_offset + t : nullptr;
         switch (count) {
-          case 5: ScoreQueries<5>(q, tile.head_dim, tile.key + t, score); break;
-          case 4: ScoreQueries<4>(q, tile.head_dim, tile.key + t, score); break;
-          case 3: ScoreQueries<3>(q, tile.head_dim, tile.key + t, score); break;
-          case 2: ScoreQueries<2>(q, tile.head_dim, tile.key + t, score); break;
-          default: ScoreQueries<1>(q, tile.head_dim, tile.key + t, score); break;
+          case 5: ScoreQueries<5>(q, tile.head_dim, tile.key + t, score, keys, next); break;
+          case 4: ScoreQueries<4>(q, tile.head_dim, tile.key + t, score, keys, next); break;
+          case 3: ScoreQueries<3>(q, tile.head_dim, tile.key + t, score, keys, next); break;
+          case 2: ScoreQueries<2>(q, tile.head_dim, tile.key + t, score, keys, next); break;
+          default: ScoreQueries<1>(q, tile.head_dim, tile.key + t, score, keys, next); break;
         }
       }
+      next_offset = nullptr;  // once is enough
     }
   }
 
@@ -182,19 +189,20 @@ struct Avx2Lanes {
     }
   }
 
-  static void AddValues(const AttentionTile& tile, int64_t query, int64_t query_end, const uint16_t* values, const ChunkTokens& tokens,
-                        int64_t begin, int64_t end) {
+  static void AddValues(const AttentionTile& tile, int64_t query, int64_t query_end, const uint16_t* values, const int64_t* offset,
+                        const int64_t* next_offset, int64_t begin, int64_t end) {
     for (int64_t count; query < query_end; query += count) {
-      count = Smaller(query_end - query, kQueriesTogether);
+      count = QueriesTogether(query_end - query, kQueriesTogether);
       for (int64_t dim = 0; dim < tile.head_dim; dim += 16) {
         switch (count) {
-          case 5: AddValuesOf<5>(tile, query, dim, values, tokens.offset, begin, end); break;
-          case 4: AddValuesOf<4>(tile, query, dim, values, tokens.offset, begin, end); break;
-          case 3: AddValuesOf<3>(tile, query, dim, values, tokens.offset, begin, end); break;
-          case 2: AddValuesOf<2>(tile, query, dim, values, tokens.offset, begin, end); break;
-          default: AddValuesOf<1>(tile, query, dim, values, tokens.offset, begin, end); break;
+          case 5: AddValuesOf<5>(tile, query, dim, values, offset, next_offset, begin, end); break;
+          case 4: AddValuesOf<4>(tile, query, dim, values, offset, next_offset, begin, end); break;
+          case 3: AddValuesOf<3>(tile, query, dim, values, offset, next_offset, begin, end); break;
+          case 2: AddValuesOf<2>(tile, query, dim, values, offset, next_offset, begin, end); break;
+          default: AddValuesOf<1>(tile, query, dim, values, offset, next_offset, begin, end); break;
         }
       }
+      next_offset = nullptr;  // once is enough
     }
   }
 

@@ -9,8 +9,7 @@
 namespace pith {
 namespace {
 
-template <Activation kActivation>
-inline __m512 Activate(__m512 x) {
+template <Activation kActivation> inline __m512 Activate(__m512 x) {
   __m512 minus_t = _mm512_sub_ps(_mm512_setzero_ps(), x);
   if constexpr (kActivation == Activation::kGeluTanh) {
     constexpr float kTwiceSqrt2OverPi = 1.5957691216057308f;
@@ -22,8 +21,7 @@ inline __m512 Activate(__m512 x) {
   return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0f), e));
 }
 
-template <Activation kActivation>
-void Run(const GatedActivationParams& p) {
+template <Activation kActivation> void Run(const GatedActivationParams& p) {
   for (int64_t row = 0; row < p.num_rows; ++row) {
     const float* gate = p.gate + row * p.gate_stride;
     const float* up = p.up + row * p.up_stride;

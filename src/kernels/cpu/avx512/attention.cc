@@ -29,7 +29,7 @@ inline void TransposePairs(__m512i row[16], uint32_t* key, int64_t num_pairs) {
   // row[4 b + c] holds, per 128-bit lane l, pair 4 l + c of tokens 4 b .. 4 b + 3.
 #pragma GCC unroll 4
   for (int c = 0; c < 4; ++c) {
-    const __m512i b01_even = _mm512_shuffle_i32x4(row[c], row[4 + c], 0x88);       // lanes 0, 2 of b = 0, 1
+    const __m512i b01_even = _mm512_shuffle_i32x4(row[c], row[4 + c], 0x88);  // lanes 0, 2 of b = 0, 1
     const __m512i b01_odd = _mm512_shuffle_i32x4(row[c], row[4 + c], 0xDD);
     const __m512i b23_even = _mm512_shuffle_i32x4(row[8 + c], row[12 + c], 0x88);
     const __m512i b23_odd = _mm512_shuffle_i32x4(row[8 + c], row[12 + c], 0xDD);
@@ -44,11 +44,32 @@ inline void TransposePairs(__m512i row[16], uint32_t* key, int64_t num_pairs) {
   }
 }
 
+// The keys of tokens t .. t + 15; all of them are needed, or those that are not count as 0.
+template <bool kAllNeeded> void TransposeTokens(const AttentionTile& tile, const uint16_t* keys, const ChunkTokens& tokens, int64_t t) {
+  const int64_t num_pairs = tile.head_dim / 2;
+  for (int64_t pair = 0; pair < num_pairs; pair += 16) {
+    const __mmask16 mask = FirstLanes(num_pairs - pair);
+    __m512i row[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      const bool needed = kAllNeeded || (t + i >= tokens.begin && t + i < tokens.end);
+      row[i] = needed ? _mm512_maskz_loadu_epi32(mask, keys + tokens.offset[t + i] + 2 * pair) : _mm512_setzero_si512();
+    }
+    TransposePairs(row, tile.key + pair * kAttentionChunk + t, num_pairs - pair);
+  }
+}
+
 // Scores of N queries with the chunk's 64 tokens, lanes over tokens.
 template <int N>
-void ScoreQueries(const float* query, int64_t head_dim, const uint32_t* key, float* score) {
+void ScoreQueries(const float* query, int64_t head_dim, const uint32_t* key, float* score, const uint16_t* keys,
+                  const int64_t* next_offset) {
   __m512 acc[N][kTokenVectors] = {};
   for (int64_t i = 0; i < head_dim; i += 2, key += kAttentionChunk) {
+    if (next_offset != nullptr) {  // every 16 rounds fetch one cache line of each of the 64 tokens
+      const int64_t t = i / 2 % 16 * 4;
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < 4; ++j) _mm_prefetch(keys + next_offset[t + j] + i / 32 * 32, _MM_HINT_T0);
+    }
     __m512i pairs[kTokenVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kTokenVectors; ++v) pairs[v] = _mm512_load_si512(key + 16 * v);
@@ -74,13 +95,17 @@ void ScoreQueries(const float* query, int64_t head_dim, const uint32_t* key, flo
 
 // sum <- sum * correction + sum over tokens [begin, end) of weight * value, for N queries and V vectors of 32 dims, lanes over dims.
 template <int N, int V>
-void AddValuesOf(const AttentionTile& tile, int64_t query, int64_t dim, const uint16_t* values, const int64_t* offset, int64_t begin,
-                 int64_t end) {
+void AddValuesOf(const AttentionTile& tile, int64_t query, int64_t dim, const uint16_t* values, const int64_t* offset,
+                 const int64_t* next_offset, int64_t begin, int64_t end) {
   const __mmask16 last = FirstLanes((tile.head_dim - dim) / 2 - 16 * (V - 1));
   const float* weight = tile.score + query * kAttentionChunk;
   __m512 acc[N][2 * V] = {};
   for (int64_t t = begin; t < end; ++t) {
     const uint16_t* value = values + offset[t] + dim;
+    if (next_offset != nullptr) {
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) _mm_prefetch(values + next_offset[t] + dim + 32 * v, _MM_HINT_T0);
+    }
     __m512 x[2 * V];
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
@@ -108,10 +133,11 @@ void AddValuesOf(const AttentionTile& tile, int64_t query, int64_t dim, const ui
 }
 
 template <int N>
-void AddValuesOfQueries(const AttentionTile& tile, int64_t query, const uint16_t* values, const int64_t* offset, int64_t begin, int64_t end) {
+void AddValuesOfQueries(const AttentionTile& tile, int64_t query, const uint16_t* values, const int64_t* offset, const int64_t* next_offset,
+                        int64_t begin, int64_t end) {
   int64_t dim = 0;
-  for (; dim + 32 < tile.head_dim; dim += 64) AddValuesOf<N, 2>(tile, query, dim, values, offset, begin, end);
-  if (dim < tile.head_dim) AddValuesOf<N, 1>(tile, query, dim, values, offset, begin, end);
+  for (; dim + 32 < tile.head_dim; dim += 64) AddValuesOf<N, 2>(tile, query, dim, values, offset, next_offset, begin, end);
+  if (dim < tile.head_dim) AddValuesOf<N, 1>(tile, query, dim, values, offset, next_offset, begin, end);
 }
 
 struct Avx512Lanes {
@@ -137,34 +163,29 @@ struct Avx512Lanes {
   }
 
   static void TransposeKeys(const AttentionTile& tile, const uint16_t* keys, const ChunkTokens& tokens) {
-    const int64_t num_pairs = tile.head_dim / 2;
     for (int64_t t = 0; t < kAttentionChunk; t += 16) {
-      for (int64_t pair = 0; pair < num_pairs; pair += 16) {
-        const __mmask16 mask = FirstLanes(num_pairs - pair);
-        __m512i row[16];
-#pragma GCC unroll 16
-        for (int i = 0; i < 16; ++i) {
-          const bool needed = t + i >= tokens.begin && t + i < tokens.end;
-          row[i] = needed ? _mm512_maskz_loadu_epi32(mask, keys + tokens.offset[t + i] + 2 * pair) : _mm512_setzero_si512();
-        }
-        TransposePairs(row, tile.key + pair * kAttentionChunk + t, num_pairs - pair);
+      if (tokens.begin <= t && t + 16 <= tokens.end) {
+        TransposeTokens<true>(tile, keys, tokens, t);
+      } else {
+        TransposeTokens<false>(tile, keys, tokens, t);
       }
     }
   }
 
-  static void Scores(const AttentionTile& tile, int64_t query, int64_t query_end) {
+  static void Scores(const AttentionTile& tile, int64_t query, int64_t query_end, const uint16_t* keys, const int64_t* next_offset) {
     for (int64_t count; query < query_end; query += count) {
-      count = Smaller(query_end - query, kQueriesTogether);
+      count = QueriesTogether(query_end - query, kQueriesTogether);
       const float* q = tile.query + query * tile.head_dim;
       float* score = tile.score + query * kAttentionChunk;
       switch (count) {
-        case 6: ScoreQueries<6>(q, tile.head_dim, tile.key, score); break;
-        case 5: ScoreQueries<5>(q, tile.head_dim, tile.key, score); break;
-        case 4: ScoreQueries<4>(q, tile.head_dim, tile.key, score); break;
-        case 3: ScoreQueries<3>(q, tile.head_dim, tile.key, score); break;
-        case 2: ScoreQueries<2>(q, tile.head_dim, tile.key, score); break;
-        default: ScoreQueries<1>(q, tile.head_dim, tile.key, score); break;
+        case 6: ScoreQueries<6>(q, tile.head_dim, tile.key, score, keys, next_offset); break;
+        case 5: ScoreQueries<5>(q, tile.head_dim, tile.key, score, keys, next_offset); break;
+        case 4: ScoreQueries<4>(q, tile.head_dim, tile.key, score, keys, next_offset); break;
+        case 3: ScoreQueries<3>(q, tile.head_dim, tile.key, score, keys, next_offset); break;
+        case 2: ScoreQueries<2>(q, tile.head_dim, tile.key, score, keys, next_offset); break;
+        default: ScoreQueries<1>(q, tile.head_dim, tile.key, score, keys, next_offset); break;
       }
+      next_offset = nullptr;  // once is enough
     }
   }
 
@@ -197,18 +218,19 @@ struct Avx512Lanes {
     }
   }
 
-  static void AddValues(const AttentionTile& tile, int64_t query, int64_t query_end, const uint16_t* values, const ChunkTokens& tokens,
-                        int64_t begin, int64_t end) {
+  static void AddValues(const AttentionTile& tile, int64_t query, int64_t query_end, const uint16_t* values, const int64_t* offset,
+                        const int64_t* next_offset, int64_t begin, int64_t end) {
     for (int64_t count; query < query_end; query += count) {
-      count = Smaller(query_end - query, kQueriesTogether);
+      count = QueriesTogether(query_end - query, kQueriesTogether);
       switch (count) {
-        case 6: AddValuesOfQueries<6>(tile, query, values, tokens.offset, begin, end); break;
-        case 5: AddValuesOfQueries<5>(tile, query, values, tokens.offset, begin, end); break;
-        case 4: AddValuesOfQueries<4>(tile, query, values, tokens.offset, begin, end); break;
-        case 3: AddValuesOfQueries<3>(tile, query, values, tokens.offset, begin, end); break;
-        case 2: AddValuesOfQueries<2>(tile, query, values, tokens.offset, begin, end); break;
-        default: AddValuesOfQueries<1>(tile, query, values, tokens.offset, begin, end); break;
+        case 6: AddValuesOfQueries<6>(tile, query, values, offset, next_offset, begin, end); break;
+        case 5: AddValuesOfQueries<5>(tile, query, values, offset, next_offset, begin, end); break;
+        case 4: AddValuesOfQueries<4>(tile, query, values, offset, next_offset, begin, end); break;
+        case 3: AddValuesOfQueries<3>(tile, query, values, offset, next_offset, begin, end); break;
+        case 2: AddValuesOfQueries<2>(tile, query, values, offset, next_offset, begin, end); break;
+        default: AddValuesOfQueries<1>(tile, query, values, offset, next_offset, begin, end); break;
       }
+      next_offset = nullptr;  // once is enough
     }
   }
 

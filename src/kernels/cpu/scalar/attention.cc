@@ -25,9 +25,11 @@ void AttendOne(const AttentionParams& p, int64_t row, int64_t head, int64_t begi
   for (int64_t chunk = begin / kAttentionChunk * kAttentionChunk; chunk < end; chunk += kAttentionChunk) {
     const int64_t first = chunk > begin ? chunk : begin;
     const int64_t last = chunk + kAttentionChunk < end ? chunk + kAttentionChunk : end;
+    const uint16_t* value[kAttentionChunk];
     float new_max = max;
     for (int64_t t = first; t < last; ++t) {
       const uint16_t* key = TokenOf(p, p.key_cache, kv_head, t);
+      value[t - first] = TokenOf(p, p.value_cache, kv_head, t);
       double dot = 0.0;
       for (int64_t i = 0; i < p.head_dim; ++i) dot += static_cast<double>(query[i]) * F32FromBf16(key[i]);
       weight[t - first] = static_cast<float>(dot * p.scale);
@@ -41,9 +43,7 @@ void AttendOne(const AttentionParams& p, int64_t row, int64_t head, int64_t begi
     }
     for (int64_t i = 0; i < p.head_dim; ++i) {
       double partial = 0.0;
-      for (int64_t t = first; t < last; ++t) {
-        partial += static_cast<double>(weight[t - first]) * F32FromBf16(TokenOf(p, p.value_cache, kv_head, t)[i]);
-      }
+      for (int64_t t = 0; t < last - first; ++t) partial += static_cast<double>(weight[t]) * F32FromBf16(value[t][i]);
       sum[i] = static_cast<float>(sum[i] * correction + partial);
     }
     max = new_max;
