@@ -1,0 +1,178 @@
+#include "nn/linear.h"
+
+#include <cmath>
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nn/test_matrix.h"
+
+namespace pith {
+namespace {
+
+using testing::HasSubstr;
+
+// Kernels may carry activations as 16-bit fixed point per group (relative to the largest one), and sum in f32: both stay below this
+// share of the sum of absolute products.
+constexpr double kTolerance = 1.0 / 4096;
+
+std::vector<Isa> Isas() {
+  std::vector<Isa> isas;
+  for (int i = 0; i <= static_cast<int>(DetectIsa()); ++i) isas.push_back(static_cast<Isa>(i));
+  return isas;
+}
+
+std::vector<LinearSource> SourcesOf(const std::vector<TestMatrix>& parts) {
+  std::vector<LinearSource> sources;
+  for (const TestMatrix& part : parts) sources.push_back(part.Source());
+  return sources;
+}
+
+// Runs `parts` as one Linear with every ISA and compares each column with the double reference of the part it belongs to.
+void ExpectMatchesReference(const std::vector<TestMatrix>& parts, int64_t m) {
+  const int64_t in = parts[0].in;
+  const std::vector<uint16_t> activation = RandomActivations(m * (in + 3), 99);
+  ThreadPool pool(2);
+  for (const Isa isa : Isas()) {
+    const ComputeContext context = MakeComputeContext(&pool, isa);
+    const auto linear = Linear::Load(SourcesOf(parts), context);
+    ASSERT_TRUE(linear.ok()) << linear.status();
+    const int64_t stride = linear->out() + 5;
+    std::vector<float> out(m * stride, -7.0f);
+    linear->Run(context, activation.data(), in + 3, m, out.data(), stride);
+    for (int64_t r = 0; r < m; ++r) {
+      int64_t column = 0;
+      for (const TestMatrix& part : parts) {
+        for (int64_t o = 0; o < part.out; ++o, ++column) {
+          const DotProduct expected = ReferenceDot(part, o, activation.data() + r * (in + 3));
+          ASSERT_NEAR(out[r * stride + column], expected.value, kTolerance * expected.magnitude)
+              << IsaName(isa) << " " << part.name << " row " << r << " column " << o;
+        }
+      }
+      for (; column < stride; ++column) ASSERT_EQ(out[r * stride + column], -7.0f);  // nothing written past the row
+    }
+  }
+}
+
+TEST(Linear, Dense) {
+  for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) ExpectMatchesReference({RandomDense("d", 37, 72, 1, dtype)}, 3);
+}
+
+TEST(Linear, QuantizedOfEveryKind) {
+  for (const TestOffset offset : {TestOffset::kSymmetric, TestOffset::kZeroPoint, TestOffset::kMin}) {
+    for (const int bits : {3, 4, 6, 8}) ExpectMatchesReference({RandomQuantized("q", 37, 96, bits, 32, offset, 2)}, 2);
+  }
+}
+
+TEST(Linear, EqualLayoutsBecomeOneMatrix) {
+  const std::vector<TestMatrix> parts = {RandomDense("q", 40, 64, 1), RandomDense("k", 24, 64, 2), RandomDense("v", 24, 64, 3)};
+  ExpectMatchesReference(parts, 1);
+  ThreadPool pool(1);
+  const ComputeContext context = MakeComputeContext(&pool, Isa::kScalar);
+  const auto linear = Linear::Load(SourcesOf(parts), context);
+  ASSERT_TRUE(linear.ok());
+  // 88 columns are 5.5 panels; three matrices of their own would take 3 + 2 + 2.
+  EXPECT_EQ(linear->resident_bytes(), 6 * kGemmPanel * 64 * 2);
+  EXPECT_EQ(linear->data_path().size(), 3u);
+}
+
+TEST(Linear, DifferentLayoutsStaySeparateAndInOrder) {
+  ExpectMatchesReference({RandomQuantized("q", 40, 128, 4, 32, TestOffset::kMin, 1, "Q4_K"),
+                          RandomQuantized("k", 24, 128, 4, 32, TestOffset::kMin, 2, "Q4_K"),
+                          RandomQuantized("v", 24, 128, 6, 16, TestOffset::kSymmetric, 3, "Q6_K")},
+                         4);
+  ExpectMatchesReference({RandomDense("gate", 17, 64, 1), RandomQuantized("up", 33, 64, 4, 64, TestOffset::kSymmetric, 2)}, 2);
+  ExpectMatchesReference({RandomQuantized("a", 16, 64, 4, 64, TestOffset::kSymmetric, 1),
+                          RandomQuantized("b", 16, 64, 4, 32, TestOffset::kSymmetric, 2),
+                          RandomQuantized("c", 16, 64, 4, 32, TestOffset::kZeroPoint, 3)},
+                         1);
+}
+
+TEST(Linear, BiasAndAccumulate) {
+  const std::vector<TestMatrix> parts = {RandomDense("a", 20, 48, 1), RandomDense("b", 4, 48, 2), RandomDense("c", 8, 48, 3)};
+  const std::vector<float> bias_a(20, 3.0f), bias_c(8, -50.0f);
+  const std::vector<uint16_t> activation = RandomActivations(48, 5);
+  ThreadPool pool(2);
+  for (const Isa isa : Isas()) {
+    const ComputeContext context = MakeComputeContext(&pool, isa);
+    const auto linear = Linear::Load({parts[0].Source(bias_a), parts[1].Source(), parts[2].Source(bias_c)}, context);
+    ASSERT_TRUE(linear.ok());
+    std::vector<float> out(32, 1000.0f);
+    linear->Run(context, activation.data(), 48, 1, out.data(), 32, /*accumulate=*/true);
+    for (int64_t o = 0; o < 32; ++o) {
+      const TestMatrix& part = o < 20 ? parts[0] : o < 24 ? parts[1] : parts[2];
+      const DotProduct dot = ReferenceDot(part, o - (o < 20 ? 0 : o < 24 ? 20 : 24), activation.data());
+      const double bias = o < 20 ? 3.0 : o < 24 ? 0.0 : -50.0;
+      EXPECT_NEAR(out[o], 1000.0 + bias + dot.value, kTolerance * dot.magnitude + 1e-4) << o;
+    }
+  }
+}
+
+TEST(Linear, SameBitsForEveryThreadCount) {
+  const std::vector<TestMatrix> parts = {RandomQuantized("a", 100, 128, 4, 64, TestOffset::kZeroPoint, 1), RandomDense("b", 60, 128, 2)};
+  const std::vector<uint16_t> activation = RandomActivations(5 * 128, 6);
+  for (const Isa isa : Isas()) {
+    std::vector<float> first;
+    for (const int threads : {1, 2, 5}) {
+      ThreadPool pool(threads);
+      const ComputeContext context = MakeComputeContext(&pool, isa);
+      const auto linear = Linear::Load(SourcesOf(parts), context);
+      ASSERT_TRUE(linear.ok());
+      std::vector<float> out(5 * 160);
+      linear->Run(context, activation.data(), 128, 5, out.data(), 160);
+      if (first.empty()) first = out;
+      EXPECT_EQ(out, first) << threads;
+    }
+  }
+}
+
+TEST(Linear, ReportsItsDataPath) {
+  ThreadPool pool(1);
+  const ComputeContext context = MakeComputeContext(&pool, Isa::kScalar);
+  const TestMatrix dense = RandomDense("layer.gate", 16, 64, 1, DType::kF32);
+  const TestMatrix packed = RandomQuantized("layer.up", 32, 64, 4, 32, TestOffset::kZeroPoint, 2);
+  const auto linear = Linear::Load({dense.Source(), packed.Source()}, context);
+  ASSERT_TRUE(linear.ok());
+  const TensorDataPath& a = linear->data_path()[0];
+  EXPECT_EQ(a.name, "layer.gate");
+  EXPECT_EQ(a.packing, "f32 rounded to bf16");
+  EXPECT_EQ(a.scheme, "BF16");
+  EXPECT_EQ(a.stored_bits, 32);
+  EXPECT_EQ(a.kernel, "gemm_bf16_bf16_f32__scalar");
+  EXPECT_EQ(a.isa, "scalar");
+  EXPECT_EQ(a.activation, "bf16");
+  EXPECT_EQ(a.output, "f32");
+  EXPECT_EQ(a.stored_bytes, 16 * 64 * 4);
+  EXPECT_EQ(a.resident_bytes, 16 * 64 * 2);
+  const TensorDataPath& b = linear->data_path()[1];
+  EXPECT_EQ(b.packing, "pack-quantized");
+  EXPECT_EQ(b.scheme, "W4A16_ASYM");
+  EXPECT_EQ(b.scale_dtype, "bf16");
+  EXPECT_EQ(b.group_size, 32);
+  EXPECT_DOUBLE_EQ(b.stored_bits, 4.5);
+  EXPECT_THAT(b.kernel, HasSubstr("w4g"));
+  EXPECT_EQ(b.out, 32);
+  EXPECT_EQ(b.in, 64);
+}
+
+TEST(Linear, RefusesWeightsThatAreNotFinite) {
+  ThreadPool pool(2);
+  const ComputeContext context = MakeComputeContext(&pool, Isa::kScalar);
+  const TestMatrix good = RandomDense("layer.q_proj", 16, 32, 1);
+  TestMatrix bad = RandomDense("layer.k_proj", 16, 32, 2);
+  bad.dense->as<bfloat16>()[5 * 32 + 31] = ToBfloat16(std::nanf(""));
+  absl::Status status = Linear::Load({good.Source(), bad.Source()}, context).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(status.message(), "layer.k_proj.weight: expected finite values, found NaN at [5, 31]");
+
+  TestMatrix quantized = RandomQuantized("layer.v_proj", 16, 64, 4, 32, TestOffset::kMin, 3);
+  quantized.quantized->scale[7] = std::numeric_limits<float>::infinity();
+  status = Linear::Load({quantized.Source()}, context).status();
+  EXPECT_EQ(status.message(), "layer.v_proj.weight (scale): expected finite values, found infinity at [3, 1]");
+  quantized.quantized->scale[7] = 1.0f;
+  quantized.quantized->min[0] = std::nanf("");
+  EXPECT_THAT(std::string(Linear::Load({quantized.Source()}, context).status().message()), HasSubstr("(min)"));
+}
+
+}  // namespace
+}  // namespace pith
