@@ -23,8 +23,27 @@ class EngineImpl : public Engine {
     metrics_.kv_blocks_total = config.kv_blocks;
   }
 
+  absl::Status Check(const Request& request) const override {
+    if (request.prompt.empty()) return FieldError("prompt", "expected at least one token, found none");
+    for (const int32_t token : request.prompt) {
+      if (token < 0 || token >= vocab_size_) return FieldError("prompt", "expected token ids in [0, ", vocab_size_, "), found ", token);
+    }
+    if (request.max_tokens < 0) return FieldError("max_tokens", "expected at least 0, found ", request.max_tokens);
+    const auto prompt = static_cast<int64_t>(request.prompt.size());
+    if (prompt > config_.max_model_len || request.max_tokens > config_.max_model_len - prompt) {
+      return FieldError("max_tokens", "the context length is ", config_.max_model_len, " tokens: expected prompt and completion to fit, found ",
+                        prompt, " in the prompt and ", request.max_tokens, " to generate");
+    }
+    if (BlockPool::BlocksForTokens(prompt + request.max_tokens) > config_.kv_blocks) {
+      return FieldError("max_tokens", "the KV cache holds ", config_.kv_blocks * kBlockSizeTokens, " tokens: expected prompt and completion to fit, found ",
+                        prompt, " in the prompt and ", request.max_tokens, " to generate");
+    }
+    return Validate(request.sampling, vocab_size_);
+  }
+
   absl::Status Add(Request request) override {
-    RETURN_IF_ERROR(CheckRequest(request));
+    RETURN_IF_ERROR(Check(request));
+    if (running_.contains(request.id) || waiting_.contains(request.id)) return BugError("request ", request.id, ": the id is in use");
     auto sequence = std::make_unique<Sequence>();
     sequence->arrival = next_arrival_++;
     sequence->tokens = request.prompt;
@@ -77,25 +96,6 @@ class EngineImpl : public Engine {
 
  private:
   using SequenceMap = std::map<RequestId, std::unique_ptr<Sequence>>;
-
-  absl::Status CheckRequest(const Request& request) const {
-    if (running_.contains(request.id) || waiting_.contains(request.id)) return BugError("request ", request.id, ": the id is in use");
-    if (request.prompt.empty()) return FieldError("prompt", "expected at least one token, found none");
-    for (const int32_t token : request.prompt) {
-      if (token < 0 || token >= vocab_size_) return FieldError("prompt", "expected token ids in [0, ", vocab_size_, "), found ", token);
-    }
-    if (request.max_tokens < 0) return FieldError("max_tokens", "expected at least 0, found ", request.max_tokens);
-    const auto prompt = static_cast<int64_t>(request.prompt.size());
-    if (prompt > config_.max_model_len || request.max_tokens > config_.max_model_len - prompt) {
-      return FieldError("max_tokens", "the context length is ", config_.max_model_len, " tokens: expected prompt and completion to fit, found ",
-                        prompt, " in the prompt and ", request.max_tokens, " to generate");
-    }
-    if (BlockPool::BlocksForTokens(prompt + request.max_tokens) > config_.kv_blocks) {
-      return FieldError("max_tokens", "the KV cache holds ", config_.kv_blocks * kBlockSizeTokens, " tokens: expected prompt and completion to fit, found ",
-                        prompt, " in the prompt and ", request.max_tokens, " to generate");
-    }
-    return Validate(request.sampling, vocab_size_);
-  }
 
   static std::vector<SchedulerEntry> Entries(const SequenceMap& sequences) {
     std::vector<SchedulerEntry> entries;

@@ -35,8 +35,11 @@ class Engine {
   static absl::StatusOr<std::unique_ptr<Engine>> Create(DecoderModel& model, const EngineConfig& config);
   virtual ~Engine() = default;
 
-  // Queues a request. Errors: kInvalidArgument (empty prompt, ids out of range, bad sampling parameters, prompt + max_tokens over
-  // max_model_len: the message carries the numbers; a request that could never fit the KV cache).
+  // Whether a request could run at all. Errors: FieldError (kInvalidArgument) for an empty prompt, ids out of range, sampling parameters out
+  // of range, prompt + max_tokens over max_model_len (the message carries the numbers), more than the KV cache could ever hold.
+  // Thread-safe, unlike the rest.
+  virtual absl::Status Check(const Request& request) const = 0;
+  // Queues a request. Errors: those of Check; kInternal when the id is in use.
   virtual absl::Status Add(Request request) = 0;
   // Ends a request wherever it is (queued, prefill, decode); its blocks are free before the next step. Unknown ids are ignored.
   virtual void Abort(RequestId id) = 0;

@@ -1,0 +1,177 @@
+#include "compression/session.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "artifact/module_names.h"
+#include "base/status.h"
+#include "compression/modifier.h"
+#include "compression/pipelines/data_free.h"
+#include "model/decoder_config.h"
+#include "quantization/formats/format_table.h"
+
+namespace pith {
+namespace {
+
+// Bits per element the source stores its weights in: all matrices must agree, since scales are stored in the model's dtype.
+absl::StatusOr<DType> ModelDType(const ArtifactReader& reader, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (ModuleClassName(name) != "Linear") continue;
+    ASSIGN_OR_RETURN(const TensorInfo info, reader.DescribeWeight(name));
+    const std::optional<DType> dtype = ParseDType(info.type);
+    if (!dtype.has_value()) return NotSupportedError(name, ": expected a dense weight to quantize, found ", info.type);
+    return *dtype;
+  }
+  return BadFileError(reader.path(), ": expected linear layers, found none");
+}
+
+std::vector<TensorSpec> StoredSpecs(const std::string& module, const std::vector<StoredTensorSpec>& specs) {
+  std::vector<TensorSpec> named;
+  for (const StoredTensorSpec& spec : specs) named.push_back({absl::StrCat(module, ".", spec.suffix), spec.dtype, spec.shape});
+  return named;
+}
+
+int64_t TotalBytes(const std::vector<TensorSpec>& specs) {
+  int64_t bytes = 0;
+  for (const TensorSpec& spec : specs) bytes += NumElements(spec.shape) * ByteSize(spec.dtype);
+  return bytes;
+}
+
+// Fills in what will happen to each module; group sizes are not resolved yet.
+absl::Status ListModules(const ArtifactReader& reader, const QuantizationConfig& config, CompressionPlan& plan) {
+  for (const std::string& name : reader.WeightNames()) {
+    ASSIGN_OR_RETURN(const TensorInfo info, reader.DescribeWeight(name));
+    PlannedModule module{.name = name, .class_name = std::string(ModuleClassName(name))};
+    ASSIGN_OR_RETURN(const QuantizationScheme* scheme, FindScheme(config, name, module.class_name));
+    const std::optional<DType> dtype = ParseDType(info.type);
+    if (!dtype.has_value()) return NotSupportedError(name, ": expected a dense weight, found ", info.type);
+    plan.input_bytes += info.stored_bytes;
+    module.quantized = scheme != nullptr;
+    if (module.quantized) {
+      if (info.shape.size() != 2) return BadFileError(name, ": expected a matrix, found shape ", ShapeName(info.shape));
+      module.out = info.shape[0];
+      module.in = info.shape[1];
+    } else {
+      module.tensors = {{absl::StrCat(name, ".weight"), *dtype, info.shape}};
+    }
+    plan.modules.push_back(std::move(module));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<QuantizationScheme> ResolveScheme(const Recipe& recipe, const std::vector<PlannedModule>& modules) {
+  std::vector<RowLength> rows;
+  for (const PlannedModule& module : modules) {
+    if (module.quantized) rows.push_back({module.name, module.in});
+  }
+  if (rows.empty()) return UsageError("--ignore: expected at least one linear layer to quantize, found none left");
+  if (recipe.strategy != QuantizationStrategy::kGroup) return WithStrategy(recipe.scheme, recipe.strategy, 0);
+  ASSIGN_OR_RETURN(const int group_size, ResolveGroupSize(rows, recipe.group_size));
+  return WithStrategy(recipe.scheme, QuantizationStrategy::kGroup, group_size);
+}
+
+absl::Status ListPlainTensors(const ArtifactReader& reader, CompressionPlan& plan) {
+  for (const std::string& name : reader.PlainTensorNames()) {
+    ASSIGN_OR_RETURN(const std::optional<Weight> tensor, reader.ReadTensor(name));
+    if (!tensor.has_value() || !tensor->dense.has_value()) return BadFileError(name, ": expected a plain tensor, found none");
+    plan.plain_tensors.push_back({name, tensor->dense->dtype, tensor->dense->shape});
+    plan.input_bytes += tensor->stored_bytes;
+  }
+  return absl::OkStatus();
+}
+
+// The position of the first value that is not finite, or -1.
+int64_t FindNonFinite(absl::Span<const float> values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+// Looks at every weight before the first is quantized, so that a bad one is found in seconds, not after the work.
+absl::Status CheckFinite(const ArtifactReader& reader, const CompressionPlan& plan, const CompressionOptions& options) {
+  std::vector<float> values;
+  int64_t done = 0;
+  for (const PlannedModule& module : plan.modules) {
+    ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module.name));
+    values.resize(static_cast<size_t>(weight.dense->num_elements()));
+    RETURN_IF_ERROR(ConvertToFloat(*weight.dense, absl::MakeSpan(values)));
+    if (const int64_t index = FindNonFinite(values); index >= 0) {
+      return BadFileError(reader.path(), ": ", module.name, ".weight: expected finite values, found ", values[static_cast<size_t>(index)],
+                          " at index ", index);
+    }
+    if (options.progress) RETURN_IF_ERROR(options.progress("checking", ++done, static_cast<int64_t>(plan.modules.size())));
+  }
+  return absl::OkStatus();
+}
+
+Json WithQuantizationConfig(Json config, const QuantizationConfig& quantization) {
+  config["quantization_config"] = ToJson(quantization);
+  return config;
+}
+
+OrderedJson LayerErrors(const CompressionReport& report) {
+  OrderedJson layers = OrderedJson::array();
+  for (const LayerReport& layer : report.layers) layers.push_back(ToJson(layer));
+  return layers;
+}
+
+// Everything of the artifact but its tensors.
+absl::Status WriteSideFiles(const ArtifactReader& reader, const CompressionPlan& plan, ArtifactWriter& writer) {
+  RETURN_IF_ERROR(writer.AddJson("config.json", WithQuantizationConfig(reader.config(), plan.config)));
+  return writer.CopySideFiles(reader.path());
+}
+
+}  // namespace
+
+absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, const Recipe& recipe) {
+  if (reader.format() != "huggingface") {
+    return NotSupportedError(reader.path(), ": expected a dense Hugging Face directory, found ", reader.format(),
+                             "; pith convert IN -o OUT makes one");
+  }
+  RETURN_IF_ERROR(Annotate(ParseDecoderConfig(reader.config()).status(), JoinPath(reader.path(), "config.json")));
+  CompressionPlan plan;
+  ASSIGN_OR_RETURN(plan.model_dtype, ModelDType(reader, reader.WeightNames()));
+  // Which modules are targeted does not depend on the group size, which needs their row lengths.
+  ASSIGN_OR_RETURN(const QuantizationScheme any_scheme, WithStrategy(recipe.scheme, QuantizationStrategy::kChannel, 0));
+  ASSIGN_OR_RETURN(const QuantizationConfig targets, MakeQuantizationConfig(any_scheme, recipe.ignore));
+  RETURN_IF_ERROR(ListModules(reader, targets, plan));
+  ASSIGN_OR_RETURN(const QuantizationScheme scheme, ResolveScheme(recipe, plan.modules));
+  plan.args = *scheme.weights;
+  ASSIGN_OR_RETURN(plan.config, MakeQuantizationConfig(scheme, recipe.ignore));
+  for (PlannedModule& module : plan.modules) {
+    if (module.quantized) {
+      ASSIGN_OR_RETURN(const auto specs, PlanWeight(scheme.format, plan.args, {module.out, module.in}, plan.model_dtype));
+      module.tensors = StoredSpecs(module.name, specs);
+    }
+    plan.output_bytes += TotalBytes(module.tensors);
+  }
+  RETURN_IF_ERROR(ListPlainTensors(reader, plan));
+  plan.output_bytes += TotalBytes(plan.plain_tensors);
+  return plan;
+}
+
+absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const Recipe& recipe, const std::string& output, ThreadPool& pool,
+                                           const CompressionOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(reader, recipe));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer, ArtifactWriter::Create(output, {.source_path = reader.path()}));
+  std::vector<TensorSpec> specs = plan.plain_tensors;
+  for (const PlannedModule& module : plan.modules) specs.insert(specs.end(), module.tensors.begin(), module.tensors.end());
+  RETURN_IF_ERROR(writer->DeclareTensors(specs));
+  RETURN_IF_ERROR(CheckFinite(reader, plan, options));
+  ASSIGN_OR_RETURN(const ModifierRow* row, FindModifier(recipe.method));
+  const std::unique_ptr<Modifier> modifier = row->make();
+  RETURN_IF_ERROR(modifier->Initialize(recipe, plan.args));
+  CompressionReport report{.group_size = plan.args.group_size, .input_bytes = plan.input_bytes, .output_bytes = plan.output_bytes};
+  RETURN_IF_ERROR(RunDataFreePipeline(reader, plan, *modifier, *writer, pool, options, report));
+  RETURN_IF_ERROR(modifier->Finalize());
+  RETURN_IF_ERROR(WriteSideFiles(reader, plan, *writer));
+  ASSIGN_OR_RETURN(const std::string fingerprint, reader.Fingerprint());
+  Manifest manifest{.pith_version = options.pith_version, .source_fingerprint = fingerprint, .recipe = ToJson(recipe), .layers = LayerErrors(report)};
+  RETURN_IF_ERROR(writer->Commit(std::move(manifest)).status());
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+}  // namespace pith

@@ -1,0 +1,54 @@
+// Turns a dense model into a quantized artifact by a recipe, layer by layer, in one streaming pass.
+//
+// Everything that can be refused is refused before the long work: a source that is not dense, an unknown architecture, a group size that
+// does not divide (every such layer listed), NaN or infinite weights (tensor and index), an output that exists, too little disk. The
+// artifact appears under its name whole, or not at all. The same recipe and source give the same bytes for any number of threads.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "artifact/artifact_reader.h"
+#include "artifact/artifact_writer.h"
+#include "base/thread_pool.h"
+#include "compression/compression_report.h"
+#include "compression/recipe.h"
+#include "quantization/quantization_config.h"
+
+namespace pith {
+
+// What will be done to one module.
+struct PlannedModule {
+  std::string name;
+  std::string class_name;                // "Linear", "Embedding", "RMSNorm"
+  bool quantized = false;
+  int64_t out = 0, in = 0;               // quantized ones
+  std::vector<TensorSpec> tensors;       // as written
+};
+
+struct CompressionPlan {
+  QuantizationConfig config;             // what config.json will say
+  QuantizationArgs args;                 // weights, with strategy and group size resolved
+  DType model_dtype = DType::kBF16;      // of kept tensors and scales
+  std::vector<PlannedModule> modules;    // in layer order
+  std::vector<TensorSpec> plain_tensors; // biases and the like, copied
+  int64_t input_bytes = 0, output_bytes = 0;  // of tensors
+};
+
+// Reads headers only. Errors: kUnimplemented for a source that is quantized or no Hugging Face directory, or an unknown architecture;
+// kInvalidArgument for a group size that does not divide or a recipe that quantizes nothing.
+absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, const Recipe& recipe);
+
+struct CompressionOptions {
+  std::string pith_version;
+  // Called after each module of a phase ("checking", "quantizing"); an error ends the work with it. May be empty.
+  std::function<absl::Status(absl::string_view phase, int64_t done, int64_t total)> progress;
+};
+
+// Errors: those of PlanCompression and ArtifactWriter; kDataLoss for weights that are not finite.
+absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const Recipe& recipe, const std::string& output, ThreadPool& pool,
+                                           const CompressionOptions& options);
+
+}  // namespace pith

@@ -1,0 +1,37 @@
+#include "server/output_worker.h"
+
+#include <utility>
+
+namespace pith {
+
+OutputWorker::OutputWorker() : thread_([this] { Loop(); }) {}
+
+OutputWorker::~OutputWorker() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void OutputWorker::Post(std::function<void()> job) {
+  const std::lock_guard lock(mutex_);
+  jobs_.push_back(std::move(job));
+  wake_.notify_one();
+}
+
+void OutputWorker::Loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    std::deque<std::function<void()>> batch = std::exchange(jobs_, {});
+    lock.unlock();
+    for (std::function<void()>& job : batch) job();
+    batch.clear();  // what jobs hold is let go outside the lock
+    lock.lock();
+  }
+}
+
+}  // namespace pith
