@@ -1,9 +1,12 @@
 #include "cli/model_bundle.h"
 
+#include <ctime>
+
 #include "base/cpu_features.h"
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "tokenizer/prompt_encoding.h"
 
 namespace pith {
 namespace {
@@ -105,16 +108,11 @@ absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool)
   return bundle;
 }
 
-absl::StatusOr<std::vector<int32_t>> EncodeChat(const ModelBundle& bundle, const ChatTemplateInputs& inputs) {
+absl::StatusOr<std::vector<int32_t>> EncodeChat(const ModelBundle& bundle, const OrderedJson& messages) {
   if (!bundle.chat_template.has_value()) return NotSupportedError(bundle.reader->path(), ": expected a model with a chat template, found none");
-  ASSIGN_OR_RETURN(const std::vector<RenderedPiece> pieces, bundle.chat_template->RenderPieces(inputs));
-  std::vector<int32_t> ids;
-  for (const RenderedPiece& piece : pieces) {
-    ASSIGN_OR_RETURN(const std::vector<int32_t> part,
-                     bundle.tokenizer->Encode(piece.text, {.add_special_tokens = false, .parse_special = !piece.user_text}));
-    ids.insert(ids.end(), part.begin(), part.end());
-  }
-  return ids;
+  ChatTemplateInputs inputs{.messages = messages, .bos_token = bundle.bos_token, .eos_token = bundle.eos_token};
+  inputs.now_unix_seconds = static_cast<int64_t>(std::time(nullptr));
+  return EncodeChat(*bundle.tokenizer, *bundle.chat_template, inputs);
 }
 
 }  // namespace pith

@@ -78,10 +78,11 @@ bool AddedTokenMatcher::LongestMatch(absl::string_view text, size_t begin, int32
   return found;
 }
 
-std::vector<TextSegment> AddedTokenMatcher::Split(absl::string_view text, bool match_special) const {
+std::vector<TextSegment> AddedTokenMatcher::Split(absl::string_view text, bool match_special, absl::Span<const ByteRange> user_text) const {
   std::vector<TextSegment> segments;
   size_t covered = 0;
   size_t position = 0;
+  size_t next_range = 0;  // the first range that does not end before `position`
   while (!tokens_.empty() && position < text.size()) {
     int32_t index = 0;
     size_t match_end = 0;
@@ -92,7 +93,9 @@ std::vector<TextSegment> AddedTokenMatcher::Split(absl::string_view text, bool m
     const AddedToken& token = tokens_[index];
     size_t begin = position, end = match_end;
     position = match_end;
-    if (token.special && !match_special) continue;
+    while (next_range < user_text.size() && user_text[next_range].end <= begin) ++next_range;
+    const bool users = next_range < user_text.size() && user_text[next_range].begin < end;
+    if (token.special && (!match_special || users)) continue;
     if (token.single_word && (EndsWithWord(text.substr(0, begin)) || StartsWithWord(text.substr(end)))) continue;
     if (token.lstrip) begin = SpaceBefore(text, std::min(covered, begin), begin);
     if (token.rstrip) end = SpaceBehind(text, end);

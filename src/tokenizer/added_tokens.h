@@ -13,6 +13,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_definition.h"
 
 namespace pith {
@@ -31,7 +33,8 @@ class AddedTokenMatcher {
   AddedTokenMatcher(std::vector<AddedToken> tokens, const std::vector<std::string>& contents);
 
   bool empty() const { return tokens_.empty(); }
-  std::vector<TextSegment> Split(absl::string_view text, bool match_special) const;
+  // Special tokens are matched with match_special, but where they touch one of the ascending, disjoint `user_text` ranges.
+  std::vector<TextSegment> Split(absl::string_view text, bool match_special, absl::Span<const ByteRange> user_text = {}) const;
 
  private:
   static uint64_t EdgeKey(uint32_t node, char byte) { return uint64_t{node} << 8 | static_cast<uint8_t>(byte); }

@@ -46,13 +46,17 @@ absl::StatusOr<std::vector<TokenId>> BpeTokenizer::Encode(absl::string_view text
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 3 + 8);
   if (options.add_special_tokens) ids = definition_.prefix_ids;
-  for (const TextSegment& segment : raw_matcher_.Split(text, options.parse_special)) {
+  for (const TextSegment& segment : raw_matcher_.Split(text, options.parse_special, options.user_text)) {
     if (segment.id >= 0) {
       ids.push_back(segment.id);
       continue;
     }
     const absl::string_view part = text.substr(segment.begin, segment.end - segment.begin);
-    RETURN_IF_ERROR(EncodeText(part, segment.begin == 0, options.parse_special, &ids));
+    // Normalization moves bytes, so a part with any user text in it keeps all its special tokens as text.
+    const bool users = std::any_of(options.user_text.begin(), options.user_text.end(), [&](const ByteRange& range) {
+      return range.begin < segment.end && segment.begin < range.end;
+    });
+    RETURN_IF_ERROR(EncodeText(part, segment.begin == 0, options.parse_special && !users, &ids));
   }
   if (options.add_special_tokens) ids.insert(ids.end(), definition_.suffix_ids.begin(), definition_.suffix_ids.end());
   return ids;

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace pith {
 
@@ -31,9 +32,16 @@ struct GgufVocabulary {
   std::string chat_template;
 };
 
+struct ByteRange {
+  size_t begin = 0, end = 0;
+};
+
 struct EncodeOptions {
   bool add_special_tokens = true;          // BOS/EOS as the tokenizer's post-processor or add_bos says
   bool parse_special = false;              // special tokens in the text become their ids
+  // With parse_special: what a user wrote, ascending and disjoint. A special token that touches one of these ranges stays ordinary text, which
+  // is encoded together with the text around it.
+  absl::Span<const ByteRange> user_text = {};
 };
 
 class Tokenizer {
