@@ -35,6 +35,15 @@ absl::StatusOr<const WeightFormat*> FindWeightFormat(absl::string_view name) {
   return NotSupportedError("weight format \"", Printable(name, 60), "\": not supported; known are ", absl::StrJoin(kFormats, " ", append_name));
 }
 
+absl::StatusOr<std::vector<StoredTensorSpec>> PlanWeight(absl::string_view format, const QuantizationArgs& args, MatrixShape shape,
+                                                         DType scale_dtype) {
+  ASSIGN_OR_RETURN(const WeightFormat* row, FindRowFor(format, args));
+  if (args.strategy == QuantizationStrategy::kGroup && shape.in % args.group_size != 0) {
+    return UsageError("group_size: expected a divisor of in=", shape.in, ", found ", args.group_size);
+  }
+  return row->layout(args, shape, scale_dtype);
+}
+
 absl::StatusOr<std::vector<StoredTensor>> EncodeWeight(absl::string_view format, const QuantizedTensor& weight,
                                                        const QuantizationArgs& args) {
   ASSIGN_OR_RETURN(const WeightFormat* row, FindRowFor(format, args));

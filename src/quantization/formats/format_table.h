@@ -27,6 +27,8 @@ struct WeightFormat {
   absl::string_view weight_suffix;  // the tensor that holds the codes
   // Shape of the weight matrix. Reads the data of weight_shape where the format has one.
   absl::StatusOr<MatrixShape> (*read_shape)(const ModuleTensors& tensors);
+  // The tensors `encode` will give, in its order.
+  std::vector<StoredTensorSpec> (*layout)(const QuantizationArgs& args, MatrixShape shape, DType scale_dtype);
   // Tensors in the order they are best written. `args` says the strategy and whether zero points are stored.
   absl::StatusOr<std::vector<StoredTensor>> (*encode)(const QuantizedTensor& weight, const QuantizationArgs& args);
   // Presence, dtypes and shapes only; no data is read but weight_shape.
@@ -42,6 +44,11 @@ absl::Span<const WeightFormat* const> WeightFormats();
 absl::StatusOr<const WeightFormat*> FindWeightFormat(absl::string_view name);
 
 // The functions below look the row up and refuse bit widths and types the format cannot hold (kUnimplemented).
+
+// Names, dtypes and shapes of what EncodeWeight will give for an [out, in] weight: sizes are known before anything is quantized.
+// Errors: kInvalidArgument when the group size does not divide `in`.
+absl::StatusOr<std::vector<StoredTensorSpec>> PlanWeight(absl::string_view format, const QuantizationArgs& args, MatrixShape shape,
+                                                         DType scale_dtype);
 
 // Tensors of one module in `format`; scales are stored as weight.scale_dtype, which holds them exactly.
 // Errors: kInvalidArgument when `weight` and `args` disagree (bits, groups, zero points).

@@ -52,6 +52,14 @@ RC_GTEST_PROP(FormatTable, DecodeInvertsEncode, ()) {
   const QuantizedTensor weight = RandomWeight(out, in, args, *rc::gen::arbitrary<uint64_t>());
   const absl::StatusOr<std::vector<StoredTensor>> stored = EncodeWeight(format->name, weight, args);
   RC_ASSERT(stored.ok());
+  const absl::StatusOr<std::vector<StoredTensorSpec>> plan = PlanWeight(format->name, args, {out, in}, DType::kBF16);
+  RC_ASSERT(plan.ok());
+  RC_ASSERT(plan->size() == stored->size());
+  for (size_t i = 0; i < plan->size(); ++i) {
+    RC_ASSERT((*plan)[i].suffix == (*stored)[i].suffix);
+    RC_ASSERT((*plan)[i].dtype == (*stored)[i].tensor.dtype());
+    RC_ASSERT((*plan)[i].shape == (*stored)[i].tensor.shape());
+  }
   const ModuleTensors tensors = Views(*stored);
   RC_ASSERT(tensors.Find(format->weight_suffix) != nullptr);
   RC_ASSERT((tensors.Find("weight_zero_point") == nullptr) == args.symmetric);

@@ -27,6 +27,13 @@ absl::Status Check(const ModuleTensors& tensors, const QuantizationArgs& args, M
                      absl::StrCat("(per ", StrategyName(args.strategy), ")"));
 }
 
+std::vector<StoredTensorSpec> Layout(const QuantizationArgs& args, MatrixShape shape, DType scale_dtype) {
+  const Shape scales = ScaleShape(args, shape);
+  std::vector<StoredTensorSpec> specs = {{"weight", DType::kI8, {shape.out, shape.in}}, {"weight_scale", scale_dtype, scales}};
+  if (!args.symmetric) specs.push_back({"weight_zero_point", DType::kI8, scales});
+  return specs;
+}
+
 absl::StatusOr<std::vector<StoredTensor>> Encode(const QuantizedTensor& weight, const QuantizationArgs& args) {
   RETURN_IF_ERROR(CheckEncodable(weight, args));
   const int offset = weight.default_zero_point();
@@ -75,6 +82,7 @@ const WeightFormat kIntQuantized = {
     .max_bits = 8,
     .weight_suffix = "weight",
     .read_shape = ReadShape,
+    .layout = Layout,
     .encode = Encode,
     .check = Check,
     .decode = Decode,
@@ -86,6 +94,7 @@ const WeightFormat kNaiveQuantized = {
     .max_bits = 8,
     .weight_suffix = "weight",
     .read_shape = ReadShape,
+    .layout = Layout,
     .encode = Encode,
     .check = Check,
     .decode = Decode,

@@ -65,6 +65,20 @@ StoredTensor PackZeroPoints(const QuantizedTensor& weight) {
   return stored;
 }
 
+std::vector<StoredTensorSpec> Layout(const QuantizationArgs& args, MatrixShape shape, DType scale_dtype) {
+  const Shape scales = ScaleShape(args, shape);
+  std::vector<StoredTensorSpec> specs = {{"weight_packed", DType::kI32, {shape.out, PackedWords(shape.in, args.num_bits)}},
+                                         {"weight_scale", scale_dtype, scales},
+                                         {"weight_shape", DType::kI64, {2}}};
+  if (args.symmetric) return specs;
+  if (PacksZeroPoints(args)) {
+    specs.push_back({"weight_zero_point", DType::kI32, {PackedWords(shape.out, args.num_bits), scales[1]}});
+  } else {
+    specs.push_back({"weight_zero_point", DType::kI8, {1}});
+  }
+  return specs;
+}
+
 absl::StatusOr<std::vector<StoredTensor>> Encode(const QuantizedTensor& weight, const QuantizationArgs& args) {
   RETURN_IF_ERROR(CheckEncodable(weight, args));
   const int64_t words = PackedWords(weight.in, weight.bits);
@@ -157,6 +171,7 @@ const WeightFormat kPackQuantized = {
     .max_bits = 8,
     .weight_suffix = "weight_packed",
     .read_shape = ReadShape,
+    .layout = Layout,
     .encode = Encode,
     .check = Check,
     .decode = Decode,

@@ -44,6 +44,13 @@ struct MatrixShape {
   int64_t out = 0, in = 0;
 };
 
+// A tensor that will be written: what EncodeWeight gives, without the data.
+struct StoredTensorSpec {
+  std::string suffix;
+  DType dtype = DType::kI32;
+  Shape shape;
+};
+
 inline constexpr int64_t kMaxMatrixSide = int64_t{1} << 31;
 
 // A weight matrix has sides in [1, kMaxMatrixSide] and, per group, a row length that the group size divides.
