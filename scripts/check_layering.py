@@ -14,7 +14,7 @@ import re
 import source_tree
 
 TABLE_ROW = re.compile(r"^\|\s*(\d+)\s*\|\s*`(\w+)`\s*\|[^|]*\|([^|]*)\|\s*$", re.MULTILINE)
-INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 ISA_FOLDER = re.compile(r"^src/kernels/cpu/(?!scalar/)(\w+)/")
 ISA_SYSTEM_HEADERS = {"immintrin.h", "cstddef", "cstdint"}
 ANYTHING = "anything"

@@ -22,7 +22,7 @@ NOT_CODE = re.compile(
     re.DOTALL)
 TYPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
 # The end of a parameter list, then qualifiers, a trailing return type or member initializers.
-FUNCTION_HEAD = re.compile(r"\)\s*(const|noexcept|override|final|mutable|&|->[^;]*|:[^;]*|\s)*$", re.DOTALL)
+FUNCTION_HEAD = re.compile(r"\)\s*(const|noexcept|override|final|mutable|&|->[^;]*|:[^;]*[)}]|\s)*$", re.DOTALL)
 
 
 def blank(text):
@@ -36,6 +36,8 @@ def blank(text):
 def kind_of_brace(head):
     """What a { opens after `head`, the text since the last declaration: "function", "type" (or namespace) or "initializer"."""
     head = head.strip()
+    if head.count("(") > head.count(")"):
+        return "initializer"
     if FUNCTION_HEAD.search(head) and not head.endswith("="):
         return "function"
     return "type" if TYPE.search(head) else "initializer"

@@ -18,11 +18,15 @@ inline std::string SharedPath(const std::string& name) {
   return absl::StrCat(dir != nullptr ? std::string(dir) : absl::StrCat(PITH_SOURCE_DIR, "/../shared"), "/", name);
 }
 
-// Path of `name` in the model cache: $PITH_MODELS_DIR, else ~/.cache/pith/models. May be absent.
+// Path of `name` in the model cache of scripts/get_models: $PITH_MODELS_DIR, else $XDG_CACHE_HOME/pith/models, else
+// ~/.cache/pith/models. May be absent.
 inline std::string ModelPath(const std::string& name) {
   const char* dir = std::getenv("PITH_MODELS_DIR");
+  const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  return absl::StrCat(dir != nullptr ? std::string(dir) : absl::StrCat(home != nullptr ? home : "", "/.cache/pith/models"), "/", name);
+  if (dir != nullptr) return absl::StrCat(dir, "/", name);
+  if (cache != nullptr && *cache != '\0') return absl::StrCat(cache, "/pith/models/", name);
+  return absl::StrCat(home != nullptr ? home : "", "/.cache/pith/models/", name);
 }
 
 // A fresh directory under the system's temporary folder, removed with its content at the end of the scope.

@@ -1,0 +1,52 @@
+# The two commands of a newcomer are `make demo` and `make test`; the rest is for developers. See README.md.
+JOBS := $(shell nproc)
+BUILD = cmake --preset $(1) $(2) > build/$(1).log || { cat build/$(1).log; exit 1; }; cmake --build --preset $(1) -j $(JOBS)
+CTEST = ctest --preset $(1) -j $(JOBS)
+
+.PHONY: all test demo bench asan tsan fuzz format clean
+.DEFAULT_GOAL := all
+
+build:
+	@mkdir -p build
+
+# The binary, without tests.
+all: | build
+	@scripts/setup
+	@$(call BUILD,release) --target pith
+	@echo build/release/pith
+
+# Everything the CI runs.
+test: | build
+	@scripts/setup --python --lint
+	@$(call BUILD,release)
+	@$(call CTEST,release)
+
+# Converts, quantizes, measures, serves and asks a real model; leaves a report in demo-output/.
+demo: all
+	@scripts/demo
+
+# Micro benchmarks. Run on an idle machine.
+bench: | build
+	@scripts/setup
+	@$(call BUILD,release) --target bench
+	@for program in build/release/bench/*_bench; do echo "== $$program"; $$program || exit 1; done
+
+# Unit and fuzz tests under AddressSanitizer and UndefinedBehaviorSanitizer, and under ThreadSanitizer.
+asan tsan: | build
+	@scripts/setup
+	@$(call BUILD,$@)
+	@$(call CTEST,$@)
+
+# Each fuzz target for FUZZ_SECONDS, starting from its committed corpus; new inputs go to build/fuzz/corpus.
+FUZZ_SECONDS ?= 60
+fuzz: | build
+	@scripts/setup --fuzz
+	@$(call BUILD,fuzz)
+	@scripts/run_fuzzers build/fuzz $(FUZZ_SECONDS)
+
+format:
+	@scripts/setup --lint
+	@scripts/check_format.py --fix
+
+clean:
+	rm -rf build demo-output
