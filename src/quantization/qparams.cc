@@ -139,11 +139,12 @@ float RoundToDType(float value, DType dtype) {
 QParams ComputeQParams(WeightRange range, const QuantizationArgs& args, DType scale_dtype) {
   const float steps = static_cast<float>(args.max_code() - args.min_code());
   const float width = args.symmetric ? std::max(-range.min, range.max) : range.max - range.min;
+  const float exact_scale = width / (args.symmetric ? steps / 2 : steps);
   QParams qparams;
-  qparams.scale = RoundToDType(width / (args.symmetric ? steps / 2 : steps), scale_dtype);
+  qparams.scale = RoundToDType(exact_scale, scale_dtype);
   if (qparams.scale == 0.0f) qparams.scale = Epsilon(scale_dtype);
   if (!args.symmetric) {
-    const float zero = static_cast<float>(args.min_code()) - range.min / qparams.scale;
+    const float zero = static_cast<float>(args.min_code()) - (exact_scale == 0.0f ? 0.0f : range.min / exact_scale);
     const float clamped = std::clamp(zero, static_cast<float>(args.min_code()), static_cast<float>(args.max_code()));
     qparams.zero_point = static_cast<int>(std::nearbyint(clamped));
   }

@@ -4,7 +4,8 @@
 //   symmetric:   scale = max|w| / ((2^b - 1) / 2), zero point 0
 //   asymmetric:  scale = (max - min) / (2^b - 1) with min <= 0 <= max, zero point = round(-2^(b-1) - min / scale)
 //   code = clamp(round(w / scale + zero point), -2^(b-1), 2^(b-1) - 1), ties to even
-// The scale is rounded to the dtype it will be stored in before anything is coded with it.
+// The scale is rounded to the dtype it will be stored in before anything is coded with it. The zero point comes from the scale before
+// that rounding, which shares the rounding's effect out between both ends of the range.
 // Source: compressed-tensors `calculate_qparams`, `quantize`; the search is llm-compressor's `mse` observer.
 #pragma once
 

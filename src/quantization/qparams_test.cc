@@ -84,8 +84,13 @@ TEST(ComputeQParams, AsymmetricCoversTheRange) {
 TEST(ComputeQParams, ScaleIsRoundedToItsStoredType) {
   EXPECT_EQ(ComputeQParams({-1.0f, 0.0f}, Args(4, true), DType::kBF16).scale, 0.1337890625f);   // 0.13333 in 8 bits of mantissa
   EXPECT_EQ(ComputeQParams({-1.0f, 0.0f}, Args(4, true), DType::kF16).scale, 0.13330078125f);  // in 11 bits
-  // The zero point follows the rounded scale: 100.5 / 15 = 6.7 is stored as 6.6875; 70 / 6.6875 = 10.467 and 70 / 6.7 = 10.448.
-  EXPECT_EQ(ComputeQParams({-70.0f, 30.5f}, Args(4, false), DType::kBF16).zero_point, 2);
+}
+
+TEST(ComputeQParams, ZeroPointComesFromTheScaleBeforeItsRounding) {
+  // 258 / 255 = 1.01176 is stored as 1.015625. -128 + 127.0 / 1.01176 = -2.48, and with the stored scale it would be -2.95.
+  const QParams qparams = ComputeQParams({-127.0f, 131.0f}, Args(8, false), DType::kBF16);
+  EXPECT_EQ(qparams.scale, 1.015625f);
+  EXPECT_EQ(qparams.zero_point, -2);
 }
 
 TEST(ComputeQParams, ZeroScaleBecomesEpsilon) {
@@ -137,7 +142,7 @@ RC_GTEST_PROP(QuantizeValues, ErrorIsAtMostHalfAStepInsideTheRange, ()) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < low || values[i] > high) continue;
     const float error = std::fabs(DequantizeValue(codes[i] + args.min_code(), qparams) - values[i]);
-    RC_ASSERT(error <= qparams.scale * 0.500001f);
+    RC_ASSERT(error <= qparams.scale * 0.5001f);  // value / scale, up to 128, is rounded to f32
   }
 }
 

@@ -145,6 +145,15 @@ absl::StatusOr<std::string> FindContradiction(const QuantizationConfig& config, 
   return std::string();
 }
 
+// A group's own format beats the config's, so they may differ whatever the config says.
+std::string CommonFormat(const QuantizationConfig& config) {
+  if (config.groups.empty()) return config.format;
+  for (const QuantizationGroup& group : config.groups) {
+    if (group.scheme.format != config.groups[0].scheme.format) return std::string(kMixed);
+  }
+  return config.groups[0].scheme.format;
+}
+
 std::string DescribeScheme(const QuantizationScheme* scheme) {
   if (scheme == nullptr) return "unquantized";
   return scheme->name.empty() ? scheme->format : scheme->name;
@@ -168,6 +177,8 @@ absl::StatusOr<QuantizationConfig> ParseQuantizationConfig(const Json& json) {
     if (!group.ok()) return Annotate(group.status(), absl::StrCat("config_groups.", Printable(name, 60)));
     config.groups.push_back(*std::move(group));
   }
+  if (config.format != kMixed && !config.groups.empty()) RETURN_IF_ERROR(FindWeightFormat(config.format).status());
+  config.format = CommonFormat(config);
   return config;
 }
 

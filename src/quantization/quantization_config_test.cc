@@ -34,6 +34,7 @@ QuantizationConfig TwoGroups(const Json& second_targets) {
   groups["group_0"]["format"] = "pack-quantized";
   groups["group_1"] = groups["group_0"];
   groups["group_1"]["targets"] = second_targets;
+  groups["group_1"]["format"] = "int-quantized";
   groups["group_1"]["weights"]["num_bits"] = 8;
   return Config(json);
 }
@@ -148,6 +149,15 @@ TEST(QuantizationConfig, MixedPrecisionNeedsAFormatPerGroup) {
   EXPECT_THAT(ParseError(json).message(), HasSubstr("\"format\": expected one in every group of a mixed-precision config, found none"));
   json["config_groups"]["group_0"]["format"] = "int-quantized";
   EXPECT_EQ(Config(json).groups[0].scheme.format, "int-quantized");
+  EXPECT_EQ(Config(json).format, "int-quantized");  // what is the same in all groups
+  json["format"] = "pack-quantized";                // a group's own format beats the config's
+  EXPECT_EQ(Config(json).groups[0].scheme.format, "int-quantized");
+  EXPECT_EQ(Config(json).format, "int-quantized");
+  json["config_groups"]["group_1"] = json["config_groups"]["group_0"];
+  json["config_groups"]["group_1"]["format"] = "pack-quantized";
+  EXPECT_EQ(Config(json).format, "mixed-precision");
+  json["format"] = "mixed-pre#ision";
+  EXPECT_EQ(ParseError(json).code(), absl::StatusCode::kUnimplemented);
 }
 
 TEST(FindScheme, NameBeatsExpressionBeatsClass) {
@@ -214,7 +224,9 @@ TEST(QuantizationConfig, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(DumpJson(ToJson(read)), DumpJson(ToJson(config)));
   EXPECT_EQ(read.groups[1].scheme.weights, config.groups[1].scheme.weights);
   EXPECT_EQ(read.groups[1].scheme.input_activations, config.groups[1].scheme.input_activations);
-  EXPECT_EQ(read.groups[1].scheme.format, "pack-quantized");
+  EXPECT_EQ(read.format, "mixed-precision");
+  EXPECT_EQ(read.groups[0].scheme.format, "pack-quantized");
+  EXPECT_EQ(read.groups[1].scheme.format, "int-quantized");
   EXPECT_EQ(read.kv_cache_scheme, config.kv_cache_scheme);
 }
 
