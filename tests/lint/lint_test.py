@@ -230,7 +230,7 @@ class Text(Tree):
 
     def test_accepts_good_text(self):
         self.write({"src/a.cc": "// ok: /tmp/x, a/work/b, ~/.cache\n", "Makefile": "all:\n\ttrue\n", "docs/a.md": "caf\u00e9\n",
-                    "src/a_test.cc": "// \u4e2d\n", "tests/fuzz/x/seed.json": "\t \n"})
+                    "src/a_test.cc": "\"\u4e2d\"\n", "src/b.cc": "int x;  // \u03a3\n", "tests/fuzz/x/seed.json": "\t \n"})
         self.assert_accepts("check_text.py")
 
     def test_marks(self):
@@ -248,8 +248,12 @@ class Text(Tree):
         self.refuses("line break at the end", "src/a.cc", "int x;")
         self.refuses("no empty lines at the end", "src/a.cc", "int x;\n\n")
 
+    def test_vague_names(self):
+        self.refuses("src/a_utils.h: expected a name", "src/a_utils.h", "")
+        self.refuses("src/misc.cc: expected a name", "src/misc.cc", "")
+
     def test_other_characters(self):
-        self.refuses("found U+00E9", "src/a.cc", "// caf\u00e9\n")
+        self.refuses("found U+00E9", "src/a.cc", "const char* kName = \"caf\u00e9\";\n")
 
 
 class Format(Tree):
