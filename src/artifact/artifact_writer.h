@@ -14,7 +14,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,14 +69,16 @@ class ArtifactWriter {
     uint64_t unwritten_bytes = 0;                  // of tensors
   };
 
-  ArtifactWriter(AtomicDirectoryWriter directory, ArtifactWriterOptions options)
-      : directory_(std::move(directory)), options_(std::move(options)) {}
+  ArtifactWriter(std::string path, AtomicDirectoryWriter directory, ArtifactWriterOptions options)
+      : path_(std::move(path)), directory_(std::move(directory)), options_(std::move(options)) {}
   std::string StagingPath(absl::string_view name) const;
   absl::Status CheckName(absl::string_view name) const;
   absl::Status CheckSpace(uint64_t needed) const;
+  absl::Status Write(absl::string_view name, std::optional<uint64_t> offset, absl::Span<const uint8_t> bytes);
   absl::Status CommitShard(Shard* shard);
   absl::Status AddIndex();
 
+  std::string path_;
   AtomicDirectoryWriter directory_;
   ArtifactWriterOptions options_;
   std::vector<Shard> shards_;
