@@ -83,6 +83,20 @@ def run(directory, config, seed):
     return state, tokens, logits, greedy, margin
 
 
+def write_multimodal_twin(out, text_config, golden):
+    """The same text model as a multimodal checkpoint describes it; its weights are those of gemma3 (golden.json: weights_of)."""
+    directory = os.path.join(out, "gemma3_multimodal")
+    os.makedirs(directory, exist_ok=True)
+    config = {"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"], "text_config": text_config,
+              "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 8}}
+    with open(os.path.join(directory, "config.json"), "w") as f:
+        json.dump(config, f, indent=1)
+        f.write("\n")
+    with open(os.path.join(directory, "golden.json"), "w") as f:
+        json.dump({**golden, "weights_of": "gemma3"}, f)
+        f.write("\n")
+
+
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..", "golden", "models")
     torch.set_num_threads(1)
@@ -103,6 +117,8 @@ def main():
         with open(os.path.join(directory, "golden.json"), "w") as f:
             json.dump(golden, f)
             f.write("\n")
+        if variant == "gemma3":
+            write_multimodal_twin(out, config, golden)
         print(f"{variant}: seed {seed}, logits std {golden['logits_std']:.3f}, greedy margin {margin:.3f} std")
 
 

@@ -1,0 +1,149 @@
+// Row invariance: the logits of a token are the same bits whatever else is in the batch, wherever its prefill was cut, however many
+// threads run and wherever its blocks lie. For every instruction set of this CPU and every kind of weights.
+#include <cstring>
+
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "model/synthetic_artifact.h"
+#include "model/test_sequence.h"
+
+namespace pith {
+namespace {
+
+constexpr int64_t kTokens = 100;   // two attention chunks
+constexpr int64_t kVocab = 200;   // no multiple of the GEMM panel
+
+struct Variant {
+  const char* name;
+  const char* model_type;
+  int bits;             // 16: dense
+  int64_t group_size;
+};
+
+constexpr Variant kVariants[] = {
+    {"llama_bf16", "llama", 16, 0},
+    {"llama_w4", "llama", 4, 32},
+    {"qwen2_w8", "qwen2", 8, 96},
+    {"qwen3_w4_wide_group", "qwen3", 4, 96},
+    {"gemma3_bf16", "gemma3_text", 16, 0},
+};
+
+std::unique_ptr<SyntheticArtifact> MakeArtifact(const Variant& variant) {
+  Json config = {{"model_type", variant.model_type}, {"vocab_size", kVocab},     {"hidden_size", 96},        {"intermediate_size", 192},
+                 {"num_hidden_layers", 2},           {"num_attention_heads", 6}, {"num_key_value_heads", 2}, {"head_dim", 32},
+                 {"max_position_embeddings", 1024},  {"tie_word_embeddings", true}};
+  if (std::string(variant.model_type) == "gemma3_text") config.update({{"sliding_window", 20}, {"sliding_window_pattern", 2}});
+  auto artifact = SyntheticArtifact::Random(config, 11);
+  if (variant.bits < 16) artifact->QuantizeLayers(variant.bits, variant.group_size);
+  return artifact;
+}
+
+std::vector<int32_t> RandomTokens(int64_t count, uint64_t seed) {
+  RandomStream random(seed);
+  std::vector<int32_t> tokens(count);
+  for (int32_t& token : tokens) token = static_cast<int32_t>(random.Below(kVocab));
+  return tokens;
+}
+
+class RowInvariance : public testing::TestWithParam<Variant> {
+ protected:
+  std::unique_ptr<DecoderModel> Load(ThreadPool* pool, Isa isa) {
+    auto model = DecoderModel::Load(*artifact_, {.pool = pool, .isa = isa});
+    CHECK(model.ok());
+    return *std::move(model);
+  }
+  // First position whose logits differ in any bit, or -1.
+  static int64_t FirstDifference(const std::vector<float>& a, const std::vector<float>& b) {
+    CHECK_EQ(a.size(), b.size());
+    for (size_t row = 0; row < a.size() / kVocab; ++row) {
+      if (std::memcmp(a.data() + row * kVocab, b.data() + row * kVocab, kVocab * sizeof(float)) != 0) return static_cast<int64_t>(row);
+    }
+    return -1;
+  }
+  const std::unique_ptr<SyntheticArtifact> artifact_ = MakeArtifact(GetParam());
+  const std::vector<int32_t> tokens_ = RandomTokens(kTokens, 1);
+};
+
+TEST_P(RowInvariance, ChunksThreadsAndBlocks) {
+  for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {
+    std::vector<float> expected;
+    for (const int threads : {1, 2}) {
+      ThreadPool pool(threads);
+      const auto model = Load(&pool, static_cast<Isa>(isa));
+      for (const int64_t chunk : {1, 7, 16, 64, 512}) {
+        TestCache cache(*model, 12, /*skip=*/chunk % 5);
+        BlockTable table;
+        const std::vector<float> logits = AppendInChunks(*model, cache, table, tokens_, chunk);
+        if (expected.empty()) expected = logits;
+        EXPECT_EQ(FirstDifference(logits, expected), -1) << IsaName(static_cast<Isa>(isa)) << ", chunk " << chunk << ", threads " << threads;
+      }
+    }
+  }
+}
+
+// The sequence under test among seven others that are prefilled and decoded beside it, each at its own pace.
+std::vector<float> RunAmongOthers(DecoderModel& model, const std::vector<int32_t>& tokens, int64_t chunk) {
+  constexpr int kOthers = 7;
+  TestCache cache(model, 80);
+  std::vector<BlockTable> tables(kOthers + 1);
+  std::vector<std::vector<int32_t>> texts(kOthers + 1);
+  for (int s = 0; s <= kOthers; ++s) texts[s] = s == 3 ? tokens : RandomTokens(40 + 13 * s, 100 + s);
+  const int64_t paces[kOthers + 1] = {1, 5, 16, chunk, 2, 33, 1, 9};
+  std::vector<float> collected;
+  for (int64_t step = 0; tables[3].num_tokens < kTokens; ++step) {
+    ForwardBatch batch;
+    std::vector<int64_t> target_rows;
+    for (int s = 0; s <= kOthers; ++s) {
+      BlockTable& table = tables[s];
+      const int64_t left = static_cast<int64_t>(texts[s].size()) - table.num_tokens;
+      const int64_t rows = std::min(left, paces[s]);
+      if (rows == 0 || (s != 3 && step % 3 == s % 3 && step > 0)) continue;  // done, or sits this step out
+      CHECK(cache.pool.Grow(table, table.num_tokens + rows).ok());
+      batch.sequences.push_back({.row_begin = batch.num_rows(), .num_rows = rows, .first_position = table.num_tokens, .blocks = &table});
+      for (int64_t r = 0; r < rows; ++r) {
+        if (s == 3) batch.logits_rows.push_back(static_cast<int32_t>(batch.num_rows()));
+        batch.token_ids.push_back(texts[s][table.num_tokens + r]);
+      }
+      table.num_tokens += rows;
+    }
+    std::vector<float> logits(batch.logits_rows.size() * kVocab);
+    CHECK(model.Forward(batch, cache.storage, absl::MakeSpan(logits)).ok());
+    collected.insert(collected.end(), logits.begin(), logits.end());
+  }
+  return collected;
+}
+
+TEST_P(RowInvariance, BatchOfOneAndOfEight) {
+  for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {
+    ThreadPool pool(2);
+    const auto model = Load(&pool, static_cast<Isa>(isa));
+    TestCache cache(*model, 12);
+    BlockTable table;
+    const std::vector<float> expected = AppendInChunks(*model, cache, table, tokens_, kTokens);
+    for (const int64_t chunk : {1, 7, 16, 64, 512}) {
+      EXPECT_EQ(FirstDifference(RunAmongOthers(*model, tokens_, chunk), expected), -1)
+          << IsaName(static_cast<Isa>(isa)) << ", chunk " << chunk;
+    }
+  }
+}
+
+// Rolling tokens back and decoding others in their place leaves no trace of the first.
+TEST_P(RowInvariance, TruncateAndContinue) {
+  ThreadPool pool(2);
+  const auto model = Load(&pool, DetectIsa());
+  TestCache cache(*model, 12);
+  BlockTable table;
+  const std::vector<float> expected = AppendInChunks(*model, cache, table, tokens_, kTokens);
+  cache.pool.Release(table);
+  AppendInChunks(*model, cache, table, absl::MakeConstSpan(tokens_).first(50), 64);
+  AppendInChunks(*model, cache, table, RandomTokens(40, 9), 5);
+  cache.pool.Truncate(table, 50);
+  const std::vector<float> rest = AppendInChunks(*model, cache, table, absl::MakeConstSpan(tokens_).subspan(50), 3);
+  EXPECT_EQ(FirstDifference(rest, {expected.begin() + 50 * kVocab, expected.end()}), -1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RowInvariance, testing::ValuesIn(kVariants), [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace pith
