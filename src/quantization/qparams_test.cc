@@ -119,6 +119,19 @@ TEST(QuantizeValues, RoundsHalfToEvenAndClamps) {
   EXPECT_EQ(codes, (std::vector<uint8_t>{6, 6, 8, 4, 4, 12, 0, 15, 0}));
 }
 
+// Where value / scale is a tie, multiplying by the reciprocal would round some the other way.
+TEST(QuantizeValues, DividesExactlyAtTies) {
+  const QuantizationArgs args = Args(8, true);
+  for (int s = 1; s < 200; ++s) {
+    const QParams qparams{.scale = 0.001f * static_cast<float>(s)};
+    std::vector<float> values;
+    for (int k = -127; k < 127; ++k) values.push_back((static_cast<float>(k) + 0.5f) * qparams.scale);
+    std::vector<uint8_t> codes(values.size());
+    QuantizeValues(values, qparams, args, absl::MakeSpan(codes));
+    for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(codes[i] - 128, QuantizeValue(values[i], qparams, args)) << values[i] << " / " << s;
+  }
+}
+
 RC_GTEST_PROP(QuantizeValues, AgreesWithTheScalarReference, ()) {
   const QuantizationArgs args = Args(*rc::gen::inRange(1, 9), *rc::gen::arbitrary<bool>());
   const std::vector<float> values = RandomValues(*rc::gen::inRange<size_t>(1, 70), *rc::gen::arbitrary<uint64_t>());

@@ -146,7 +146,7 @@ absl::Status Validate(const QuantizationArgs& args) {
   if (!is_group && args.group_size != 0) {
     return UsageError("group_size: expected none for strategy ", strategy, ", found ", args.group_size);
   }
-  if (is_block != (args.block_rows > 0 && args.block_cols > 0) || (!is_block && (args.block_rows != 0 || args.block_cols != 0))) {
+  if (is_block ? args.block_rows <= 0 || args.block_cols <= 0 : args.block_rows != 0 || args.block_cols != 0) {
     return UsageError("block_structure: expected ", is_block ? "two positive sizes" : "none", " for strategy ", strategy, ", found [",
                       args.block_rows, ", ", args.block_cols, "]");
   }

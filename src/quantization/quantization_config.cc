@@ -218,7 +218,7 @@ absl::StatusOr<const QuantizationScheme*> FindScheme(const QuantizationConfig& c
   Match best_match = Match::kNone;
   for (const QuantizationGroup& group : config.groups) {
     ASSIGN_OR_RETURN(const Match match, MatchAny(group.targets, module_name, class_name));
-    if (match == Match::kNone || match < best_match) continue;
+    if (match == Match::kNone) continue;
     if (match == best_match && !SameScheme(&best->scheme, &group.scheme)) {
       return BadFileError("module ", Printable(module_name), ": expected one group, found it in \"", best->name, "\" and \"", group.name,
                           "\" with different schemes");

@@ -32,14 +32,11 @@ absl::Status CheckArgs(MatrixView<const float> weight, const QuantizationArgs& a
   return absl::OkStatus();
 }
 
-absl::Status NotFiniteError(MatrixView<const float> weight, int64_t first) {
-  for (int64_t i = first; i < weight.cols * weight.rows; ++i) {
-    const float value = weight.row(i / weight.cols)[i % weight.cols];
-    if (!std::isfinite(value)) {
-      return BadFileError("weight[", i / weight.cols, "][", i % weight.cols, "]: expected a finite value, found ", value);
-    }
-  }
-  return BugError("weight: a value found not finite is finite now");
+// Names the first value that is not finite of a row that has one.
+absl::Status NotFiniteError(MatrixView<const float> weight, int64_t o) {
+  int64_t i = 0;
+  while (i + 1 < weight.cols && std::isfinite(weight.row(o)[i])) ++i;
+  return BadFileError("weight[", o, "][", i, "]: expected a finite value, found ", weight.row(o)[i]);
 }
 
 void LowerTo(std::atomic<int64_t>& minimum, int64_t value) {
@@ -55,9 +52,9 @@ class RowQuantizer {
                QuantizedTensor& result)
       : weight_(weight), args_(args), scale_dtype_(scale_dtype), search_(search), result_(result) {}
 
-  // False at the first group with a value that is not finite; `group` is its index in the row.
-  bool QuantizeRow(int64_t o, int64_t& group) const {
-    for (group = 0; group < result_.num_groups(); ++group) {
+  // False when a value is not finite.
+  bool QuantizeRow(int64_t o) const {
+    for (int64_t group = 0; group < result_.num_groups(); ++group) {
       const absl::Span<const float> values =
           Row(weight_, o).subspan(static_cast<size_t>(group * result_.group_size), static_cast<size_t>(result_.group_size));
       WeightRange range;
@@ -102,7 +99,7 @@ absl::StatusOr<QParams> SearchTensorQParams(MatrixView<const float> weight, cons
   WeightRange range;
   for (int64_t o = 0; o < weight.rows; ++o) {
     WeightRange row;
-    if (!FindRange(Row(weight, o), row)) return NotFiniteError(weight, o * weight.cols);
+    if (!FindRange(Row(weight, o), row)) return NotFiniteError(weight, o);
     range = {std::min(range.min, row.min), std::max(range.max, row.max)};
   }
   QParams best = ComputeQParams(range, args, scale_dtype);
@@ -153,14 +150,13 @@ absl::StatusOr<QuantizedTensor> QuantizeWeight(MatrixView<const float> weight, c
     });
   } else {
     constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-    std::atomic<int64_t> first_bad = kNone;  // index of the start of a group with a value that is not finite
+    std::atomic<int64_t> first_bad_row = kNone;
     pool.ParallelForDynamic(weight.rows, kRowGrain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t o = begin; o < end && o * weight.cols < first_bad.load(std::memory_order_relaxed); ++o) {
-        int64_t group = 0;
-        if (!quantizer.QuantizeRow(o, group)) LowerTo(first_bad, o * weight.cols + group * result.group_size);
+      for (int64_t o = begin; o < end && o < first_bad_row.load(std::memory_order_relaxed); ++o) {
+        if (!quantizer.QuantizeRow(o)) LowerTo(first_bad_row, o);
       }
     });
-    if (first_bad != kNone) return NotFiniteError(weight, first_bad);
+    if (first_bad_row != kNone) return NotFiniteError(weight, first_bad_row);
   }
   RETURN_IF_ERROR(CheckScales(result));
   return result;

@@ -59,11 +59,11 @@ TEST(QuantizeWeight, HandComputedPerStrategy) {
 }
 
 TEST(QuantizeWeight, AsymmetricPerTensorSharesTheZeroPoint) {
-  const std::vector<float> values = {-1.0f, 0.0f, 0.5f, 2.75f};
-  const QuantizedTensor tensor = *Quantize({values.data(), 2, 2}, Args(4, false, QuantizationStrategy::kTensor));
-  EXPECT_EQ(tensor.scale, (std::vector<float>{0.25f, 0.25f}));  // 3.75 / 15
-  EXPECT_EQ(tensor.zero_point, (std::vector<uint8_t>{4, 4}));
-  EXPECT_EQ(tensor.code, (std::vector<uint8_t>{0, 4, 6, 15}));
+  const std::vector<float> values = {0.5f, 2.75f, -1.0f, 0.0f, 0.25f, 0.25f};
+  const QuantizedTensor tensor = *Quantize({values.data(), 3, 2}, Args(4, false, QuantizationStrategy::kTensor));
+  EXPECT_EQ(tensor.scale, (std::vector<float>{0.25f, 0.25f, 0.25f}));  // 3.75 / 15
+  EXPECT_EQ(tensor.zero_point, (std::vector<uint8_t>{4, 4, 4}));
+  EXPECT_EQ(tensor.code, (std::vector<uint8_t>{6, 15, 0, 4, 5, 5}));
 }
 
 TEST(QuantizeWeight, ReadsRowsByTheirStride) {

@@ -201,6 +201,7 @@ TEST(GgufBlocks, RefusesUnknownTypesByName) {
 TEST(GgufBlocks, RefusesSizesThatDoNotFit) {
   const std::vector<uint8_t> bytes(36);  // two blocks of Q4_0
   EXPECT_TRUE(DecodeGgufBlocks(Type("Q4_0"), bytes, 2, 32).ok());
+  EXPECT_FALSE(DecodeGgufBlocks(Type("Q4_0"), std::vector<uint8_t>(37), 2, 32).ok());
   EXPECT_EQ(DecodeGgufBlocks(Type("Q4_0"), bytes, 3, 32).status().message(), "Q4_0: expected 3 x 18 bytes, found 36");
   EXPECT_FALSE(DecodeGgufBlocks(Type("Q4_0"), bytes, 1, 32).ok());
   EXPECT_FALSE(DecodeGgufBlocks(Type("Q4_0"), absl::MakeConstSpan(bytes).subspan(1), 2, 32).ok());

@@ -132,6 +132,8 @@ TEST(CheckGroupIndexValues, AcceptsOnlyNeighbouringColumns) {
   const absl::Status permuted = CheckGroupIndexValues(tensors, kGroup);
   EXPECT_EQ(permuted.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(permuted.message(), HasSubstr("m.weight_g_idx[1]: expected 0 (groups of neighbouring columns), found 1"));
+  index.as<int32_t>()[1] = index.as<int32_t>()[3] = 0;
+  EXPECT_THAT(CheckGroupIndexValues(tensors, kGroup).message(), HasSubstr("m.weight_g_idx[3]: expected 1"));
   EXPECT_EQ(CheckGroupIndex(tensors, kChannel, {2, 4}).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(CheckGroupIndex(tensors, kGroup, {2, 6}).code(), absl::StatusCode::kDataLoss);
 }
