@@ -16,7 +16,8 @@ absl::StatusOr<std::unique_ptr<ArtifactReader>> ArtifactReader::Open(const std::
   };
   if (!FileExists(path)) return MissingInputError(Printable(path, 500), ": no such file or directory");
   if (HasPickleName(path)) {
-    return refuse("a pickled checkpoint by its name, which is never opened since unpickling runs code; use the safetensors files of the model");
+    return refuse(
+        "a pickled checkpoint by its name, which is never opened since unpickling runs code; use the safetensors files of the model");
   }
   if (absl::EndsWith(path, ".safetensors")) return refuse("a safetensors file; give the directory that holds it and its config.json");
   return GgufModel::Open(path);

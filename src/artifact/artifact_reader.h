@@ -23,36 +23,36 @@ namespace pith {
 
 // A weight matrix or vector as stored. Exactly one of `dense` and `quantized` is set.
 struct Weight {
-  std::string name;                           // tensor name without ".weight": "model.layers.0.mlp.down_proj"
-  std::optional<TensorView> dense;            // F32, F16 or BF16; borrowed from the reader or from `storage`
+  std::string name;                 // tensor name without ".weight": "model.layers.0.mlp.down_proj"
+  std::optional<TensorView> dense;  // F32, F16 or BF16; borrowed from the reader or from `storage`
   std::optional<QuantizedTensor> quantized;
-  std::shared_ptr<const Tensor> storage;      // owns `dense` when it had to be rearranged
-  int64_t stored_bytes = 0;                   // in the file, scales and zero points included
+  std::shared_ptr<const Tensor> storage;  // owns `dense` when it had to be rearranged
+  int64_t stored_bytes = 0;               // in the file, scales and zero points included
 };
 
 // What the container knows of the tokenizer; the tokenizer module turns it into a Tokenizer.
 struct TokenizerFiles {
-  std::string tokenizer_json;                 // HF directory: contents, empty when absent
+  std::string tokenizer_json;  // HF directory: contents, empty when absent
   std::string tokenizer_config_json;
   std::string special_tokens_map_json;
-  std::string chat_template_jinja;            // chat_template.jinja, or the GGUF tokenizer.chat_template
+  std::string chat_template_jinja;  // chat_template.jinja, or the GGUF tokenizer.chat_template
   // GGUF metadata, empty for HF directories:
-  std::string gguf_model;                     // "gpt2" (byte-level BPE) or "llama" (SentencePiece)
-  std::string gguf_pre;                       // "smollm", "qwen2", "llama-bpe", ...
+  std::string gguf_model;  // "gpt2" (byte-level BPE) or "llama" (SentencePiece)
+  std::string gguf_pre;    // "smollm", "qwen2", "llama-bpe", ...
   std::vector<std::string> tokens;
   std::vector<float> scores;
-  std::vector<int32_t> token_types;           // 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte
+  std::vector<int32_t> token_types;  // 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte
   std::vector<std::string> merges;
   int64_t bos_id = -1, eos_id = -1, unk_id = -1, pad_id = -1, eot_id = -1;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
 };
 
-struct TensorInfo {                           // one stored tensor, for reports
-  std::string name;                           // as stored in the container
-  std::string type;                           // "BF16", "I32", "Q4_K", ...
-  Shape shape;                                // HF order: rows first
+struct TensorInfo {  // one stored tensor, for reports
+  std::string name;  // as stored in the container
+  std::string type;  // "BF16", "I32", "Q4_K", ...
+  Shape shape;       // HF order: rows first
   int64_t stored_bytes = 0;
-  std::string file;                           // base name of the file it lies in
+  std::string file;  // base name of the file it lies in
 };
 
 class ArtifactReader {

@@ -70,7 +70,8 @@ absl::Status ArtifactWriter::DeclareTensors(std::vector<TensorSpec> tensors) {
     }
     shard_bytes += bytes;
     shards_.back().unwritten_bytes += static_cast<uint64_t>(bytes);
-    if (!shard_of_.emplace(spec.name, shards_.size() - 1).second) return BugError(path_, ": tensor \"", spec.name, "\": expected one declaration");
+    if (!shard_of_.emplace(spec.name, shards_.size() - 1).second)
+      return BugError(path_, ": tensor \"", spec.name, "\": expected one declaration");
     shards_.back().specs.push_back(std::move(spec));
   }
   if (shards_.empty()) shards_.emplace_back();
@@ -87,7 +88,9 @@ absl::Status ArtifactWriter::DeclareTensors(std::vector<TensorSpec> tensors) {
   return absl::OkStatus();
 }
 
-absl::Status ArtifactWriter::WriteTensor(absl::string_view name, absl::Span<const uint8_t> bytes) { return Write(name, std::nullopt, bytes); }
+absl::Status ArtifactWriter::WriteTensor(absl::string_view name, absl::Span<const uint8_t> bytes) {
+  return Write(name, std::nullopt, bytes);
+}
 
 absl::Status ArtifactWriter::WriteTensorPart(absl::string_view name, uint64_t offset, absl::Span<const uint8_t> bytes) {
   return Write(name, offset, bytes);

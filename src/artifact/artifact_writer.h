@@ -33,8 +33,8 @@
 namespace pith {
 
 struct ArtifactWriterOptions {
-  std::string source_path;                         // the model this one is made from; refused as output
-  int64_t max_shard_bytes = 5'000'000'000;         // tensors over it go into shards (one larger tensor gets its own)
+  std::string source_path;                  // the model this one is made from; refused as output
+  int64_t max_shard_bytes = 5'000'000'000;  // tensors over it go into shards (one larger tensor gets its own)
 };
 
 class ArtifactWriter {
@@ -65,8 +65,8 @@ class ArtifactWriter {
   struct Shard {
     std::string name;
     std::vector<TensorSpec> specs;
-    std::unique_ptr<SafetensorsWriter> writer;     // null once committed
-    uint64_t unwritten_bytes = 0;                  // of tensors
+    std::unique_ptr<SafetensorsWriter> writer;  // null once committed
+    uint64_t unwritten_bytes = 0;               // of tensors
   };
 
   ArtifactWriter(std::string path, AtomicDirectoryWriter directory, ArtifactWriterOptions options)
@@ -82,7 +82,7 @@ class ArtifactWriter {
   AtomicDirectoryWriter directory_;
   ArtifactWriterOptions options_;
   std::vector<Shard> shards_;
-  absl::flat_hash_map<std::string, size_t> shard_of_;   // tensor -> position in shards_
+  absl::flat_hash_map<std::string, size_t> shard_of_;  // tensor -> position in shards_
   std::map<std::string, ManifestFile> files_;
   bool declared_ = false;
 };

@@ -24,7 +24,9 @@ using testing::IsEmpty;
 std::vector<uint8_t> Fill(size_t n, uint8_t value) { return std::vector<uint8_t>(n, value); }
 
 std::vector<TensorSpec> Specs() {
-  return {{"model.layers.10.a.weight", DType::kU8, {8}}, {"model.layers.2.a.weight", DType::kU8, {8}}, {"lm_head.weight", DType::kU8, {8}},
+  return {{"model.layers.10.a.weight", DType::kU8, {8}},
+          {"model.layers.2.a.weight", DType::kU8, {8}},
+          {"lm_head.weight", DType::kU8, {8}},
           {"model.embed_tokens.weight", DType::kU8, {8}}};
 }
 
@@ -103,7 +105,8 @@ TEST(ArtifactWriter, MistakesOfTheCaller) {
   EXPECT_EQ((*writer)->DeclareTensors({}).code(), absl::StatusCode::kInternal);
   EXPECT_EQ((*writer)->WriteTensor("absent", {}).code(), absl::StatusCode::kInternal);
   EXPECT_EQ((*writer)->WriteTensor("lm_head.weight", Fill(7, 0)).code(), absl::StatusCode::kInternal);
-  for (const char* name : {"", ".", "..", "a/b", "pith.json"}) EXPECT_EQ((*writer)->AddFile(name, "").code(), absl::StatusCode::kInternal) << name;
+  for (const char* name : {"", ".", "..", "a/b", "pith.json"})
+    EXPECT_EQ((*writer)->AddFile(name, "").code(), absl::StatusCode::kInternal) << name;
   ASSERT_TRUE((*writer)->AddFile("a", "").ok());
   EXPECT_EQ((*writer)->AddFile("a", "").code(), absl::StatusCode::kInternal);
   const auto commit = (*writer)->Commit({});
@@ -123,8 +126,8 @@ TEST(ArtifactWriter, RefusesOutputsThatCannotBe) {
   EXPECT_EQ(code(scratch.File("no/such/parent")), kExitCannotCreate);
   std::filesystem::create_directory(scratch.File("full"));
   WriteTestFile(scratch.File("full/file"), "x");
-  EXPECT_EQ(code(scratch.File("full")), kExitCannotCreate);           // exists
-  EXPECT_EQ(code(scratch.File("full/file")), kExitCannotCreate);      // is a file
+  EXPECT_EQ(code(scratch.File("full")), kExitCannotCreate);       // exists
+  EXPECT_EQ(code(scratch.File("full/file")), kExitCannotCreate);  // is a file
   std::filesystem::create_directory(scratch.File("source"));
   EXPECT_EQ(code(scratch.File("source"), scratch.File("source")), kExitCannotCreate);
   EXPECT_EQ(code(scratch.File("full/../source/"), scratch.File("source")), kExitCannotCreate);
@@ -211,12 +214,17 @@ TEST_F(FullDisk, RunningOutOfSpaceIsAnIoError) {
 }
 
 TEST(ArtifactWriter, ReadOnlyParent) {
+  constexpr uid_t kNobody = 65534;
   const ScratchDirectory scratch;
-  std::filesystem::permissions(scratch.path(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
-  const auto writer = ArtifactWriter::Create(scratch.File("out"));
-  std::filesystem::permissions(scratch.path(), std::filesystem::perms::owner_all);
-  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  std::filesystem::permissions(scratch.path(), std::filesystem::perms(0755));
+  std::filesystem::create_directory(scratch.File("locked"));
+  std::filesystem::permissions(scratch.File("locked"), std::filesystem::perms(0555));
+  const bool root = geteuid() == 0;  // root may write everywhere, so it becomes someone else for a moment
+  if (root) ASSERT_EQ(seteuid(kNobody), 0);
+  const auto writer = ArtifactWriter::Create(scratch.File("locked/out"));
+  if (root) ASSERT_EQ(seteuid(0), 0);
   EXPECT_EQ(ToExitCode(writer.status()), kExitCannotCreate);
+  EXPECT_THAT(writer.status().message(), HasSubstr("locked/out"));
 }
 
 }  // namespace

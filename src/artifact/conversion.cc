@@ -28,8 +28,8 @@ class Bf16Stream {
     for (const float value : values) {
       const bfloat16 narrow = ToBfloat16(value);
       if (!std::isfinite(ToFloat(narrow))) {
-        return BadFileError(name_, "[", element_ + static_cast<int64_t>(buffer_.size()), "]: expected a finite number within the range of bf16, found ",
-                            value);
+        return BadFileError(name_, "[", element_ + static_cast<int64_t>(buffer_.size()),
+                            "]: expected a finite number within the range of bf16, found ", value);
       }
       buffer_.push_back(narrow);
     }
@@ -48,7 +48,7 @@ class Bf16Stream {
   ArtifactWriter& writer_;
   std::string name_;
   std::vector<bfloat16> buffer_;
-  int64_t element_ = 0;   // index of the first element in the buffer
+  int64_t element_ = 0;  // index of the first element in the buffer
 };
 
 absl::Status WriteQuantized(const QuantizedTensor& weight, Bf16Stream& stream) {
@@ -150,7 +150,8 @@ absl::Status Converter::WriteSideFiles() {
 
 }  // namespace
 
-absl::StatusOr<ConversionReport> ConvertToHuggingFace(const ArtifactReader& reader, const std::string& output, const ConversionOptions& options) {
+absl::StatusOr<ConversionReport> ConvertToHuggingFace(const ArtifactReader& reader, const std::string& output,
+                                                      const ConversionOptions& options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer,
                    ArtifactWriter::Create(output, {.source_path = reader.path(), .max_shard_bytes = options.max_shard_bytes}));
   Converter converter(reader, options, *writer);

@@ -14,8 +14,8 @@ namespace pith {
 struct ConversionOptions {
   // Made from TokenizerFiles by the tokenizer module for a GGUF source; empty: the source directory's own files are copied.
   std::string tokenizer_json, tokenizer_config_json;
-  std::string model_card;                     // README.md; empty: none
-  std::string pith_version;                   // for the manifest
+  std::string model_card;    // README.md; empty: none
+  std::string pith_version;  // for the manifest
   int64_t max_shard_bytes = 5'000'000'000;
   // Called after each tensor; a status that is not OK (CheckInterrupted) ends the conversion with it. May be empty.
   std::function<absl::Status(int64_t done, int64_t total)> progress;
@@ -23,13 +23,14 @@ struct ConversionOptions {
 
 struct ConversionReport {
   int64_t num_tensors = 0;
-  int64_t input_bytes = 0;                    // stored tensors read
-  int64_t output_bytes = 0;                   // files written
+  int64_t input_bytes = 0;   // stored tensors read
+  int64_t output_bytes = 0;  // files written
 };
 
 // Writes `output`, a new directory: config.json (without quantization_config), generation_config.json, tokenizer files, safetensors with
 // Hugging Face names, pith.json. A head the source does not store stays tied; one it stores is written. Memory: one weight at a time.
 // Errors: those of ArtifactWriter; kDataLoss for a weight that is not finite, or beyond the range of bf16 (tensor and index named).
-absl::StatusOr<ConversionReport> ConvertToHuggingFace(const ArtifactReader& reader, const std::string& output, const ConversionOptions& options);
+absl::StatusOr<ConversionReport> ConvertToHuggingFace(const ArtifactReader& reader, const std::string& output,
+                                                      const ConversionOptions& options);
 
 }  // namespace pith

@@ -28,7 +28,8 @@ std::vector<float> Values(const ArtifactReader& reader, const std::string& name)
   }
   const QuantizedTensor& q = *weight->quantized;
   values.resize(static_cast<size_t>(q.out * q.in));
-  for (int64_t o = 0; o < q.out; ++o) q.DequantizeRow(o, absl::MakeSpan(values).subspan(static_cast<size_t>(o * q.in), static_cast<size_t>(q.in)));
+  for (int64_t o = 0; o < q.out; ++o)
+    q.DequantizeRow(o, absl::MakeSpan(values).subspan(static_cast<size_t>(o * q.in), static_cast<size_t>(q.in)));
   return values;
 }
 
@@ -66,8 +67,8 @@ TEST(Conversion, GgufToHuggingFace) {
     };
     const auto report = ConvertToHuggingFace(**source, scratch.File("out"), options);
     ASSERT_TRUE(report.ok()) << report.status();
-    EXPECT_THAT(*ListDirectory(scratch.File("out")), ElementsAre("README.md", "config.json", "generation_config.json", "model.safetensors", "pith.json",
-                                                                 "tokenizer.json", "tokenizer_config.json"));
+    EXPECT_THAT(*ListDirectory(scratch.File("out")), ElementsAre("README.md", "config.json", "generation_config.json", "model.safetensors",
+                                                                 "pith.json", "tokenizer.json", "tokenizer_config.json"));
     const auto converted = ArtifactReader::Open(scratch.File("out"));
     ASSERT_TRUE(converted.ok()) << converted.status();
     ExpectSameModel(**source, **converted);
@@ -121,7 +122,8 @@ TEST(Conversion, RefusesWeightsThatAreNoNumbers) {
     const auto source = ArtifactReader::Open(scratch.File("in.gguf"));
     const auto report = ConvertToHuggingFace(**source, scratch.File("out"), {});
     EXPECT_EQ(report.status().code(), absl::StatusCode::kDataLoss);
-    EXPECT_THAT(report.status().message(), HasSubstr("model.layers.1.mlp.up_proj.weight[77]: expected a finite number within the range of bf16"));
+    EXPECT_THAT(report.status().message(),
+                HasSubstr("model.layers.1.mlp.up_proj.weight[77]: expected a finite number within the range of bf16"));
     EXPECT_THAT(*ListDirectory(scratch.path()), ElementsAre("in.gguf"));
   }
 }
@@ -191,7 +193,8 @@ for t in GGUFReader(sys.argv[1]).tensors:
     b, e = h["data_offsets"]
     assert np.array_equal(raw[b:e].view(np.uint16).reshape(x.shape), want), name
 assert seen == len(header) - 1 == 272
-)", absl::StrCat("'", model, "' '", scratch.File("out"), "'"));
+)",
+                                        absl::StrCat("'", model, "' '", scratch.File("out"), "'"));
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 

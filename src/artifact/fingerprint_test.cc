@@ -16,13 +16,15 @@ TEST(Fingerprint, FollowsTheRecipe) {
   FingerprintBuilder builder("{\"a\":1}");
   builder.AddTensor("m.bias", "BF16", {2}, data);
   builder.AddTensor("m.weight", "I8", {2, 2}, data);
-  const std::string content = absl::StrCat("pith fingerprint 1\n", Text("{\"a\":1}"), Text("m.bias"), Text("BF16"), Number(1), Number(2), Text("\1\2\3\4"),
-                                           Text("m.weight"), Text("I8"), Number(2), Number(2), Number(2), Text("\1\2\3\4"));
+  const std::string content = absl::StrCat("pith fingerprint 1\n", Text("{\"a\":1}"), Text("m.bias"), Text("BF16"), Number(1), Number(2),
+                                           Text("\1\2\3\4"), Text("m.weight"), Text("I8"), Number(2), Number(2), Number(2),
+                                           Text("\1\2\3\4"));
   EXPECT_EQ(builder.Finish(), Sha256Hex(content));
 }
 
 TEST(Fingerprint, DependsOnEveryPart) {
-  const auto of = [](absl::string_view config, absl::string_view name, absl::string_view type, const std::vector<int64_t>& shape, uint8_t byte) {
+  const auto of = [](absl::string_view config, absl::string_view name, absl::string_view type, const std::vector<int64_t>& shape,
+                     uint8_t byte) {
     FingerprintBuilder builder(config);
     builder.AddTensor(name, type, shape, std::vector<uint8_t>{byte, 0});
     return builder.Finish();

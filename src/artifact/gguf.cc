@@ -11,8 +11,8 @@ namespace pith {
 namespace {
 
 constexpr absl::string_view kMagic = "GGUF";
-constexpr uint64_t kSmallestMetadataEntry = 8 + 1 + 4 + 1;     // key length, key, type, value
-constexpr uint64_t kSmallestTensorEntry = 8 + 1 + 4 + 4 + 8;   // name length, name, rank, type, offset
+constexpr uint64_t kSmallestMetadataEntry = 8 + 1 + 4 + 1;    // key length, key, type, value
+constexpr uint64_t kSmallestTensorEntry = 8 + 1 + 4 + 4 + 8;  // name length, name, rank, type, offset
 constexpr uint64_t kMaxTensorNameBytes = 63;
 constexpr uint32_t kMaxDimensions = 4;
 constexpr int64_t kDefaultAlignment = 32;
@@ -20,14 +20,16 @@ constexpr int64_t kMaxAlignment = int64_t{1} << 20;
 
 absl::Status CheckVersion(uint32_t version) {
   if (version == 2 || version == 3) return absl::OkStatus();
-  if ((version & 0xFFFF) == 0 && version != 0) return BadFileError("version: expected 2 or 3 in little-endian order, found a big-endian file");
+  if ((version & 0xFFFF) == 0 && version != 0)
+    return BadFileError("version: expected 2 or 3 in little-endian order, found a big-endian file");
   return BadFileError("version: expected 2 or 3, found ", version, version == 1 ? " (convert the model again with current tools)" : "");
 }
 
 absl::StatusOr<uint64_t> ReadCount(ByteReader& reader, absl::string_view what, uint64_t smallest_entry) {
   ASSIGN_OR_RETURN(const int64_t count, reader.Read<int64_t>(what));
   if (count < 0 || static_cast<uint64_t>(count) > reader.remaining() / smallest_entry) {
-    return BadFileError(what, ": expected 0 to ", reader.remaining() / smallest_entry, " in the ", reader.remaining(), " bytes left, found ", count);
+    return BadFileError(what, ": expected 0 to ", reader.remaining() / smallest_entry, " in the ", reader.remaining(),
+                        " bytes left, found ", count);
   }
   return static_cast<uint64_t>(count);
 }
@@ -65,7 +67,8 @@ absl::StatusOr<uint64_t> TensorBytes(const GgufType& type, const std::vector<int
   ASSIGN_OR_RETURN(const int64_t row_bytes, GgufRowBytes(type, row));
   uint64_t size = static_cast<uint64_t>(row_bytes);
   for (size_t i = 1; i < dims.size(); ++i) {
-    if (__builtin_mul_overflow(size, static_cast<uint64_t>(dims[i]), &size)) return BadFileError("size: expected less than 2^64 bytes, found more");
+    if (__builtin_mul_overflow(size, static_cast<uint64_t>(dims[i]), &size))
+      return BadFileError("size: expected less than 2^64 bytes, found more");
   }
   return size;
 }
@@ -89,7 +92,8 @@ absl::Status GgufFile::ParseHeader(absl::string_view bytes) {
   bytes_ = bytes;
   if (!absl::StartsWith(bytes, kMagic)) {
     const std::string found = FoundContent(bytes);
-    return BadFileError("magic: expected \"GGUF\"", found.empty() ? absl::StrCat(", found \"", Printable(bytes.substr(0, 4)), "\"") : found);
+    return BadFileError("magic: expected \"GGUF\"",
+                        found.empty() ? absl::StrCat(", found \"", Printable(bytes.substr(0, 4)), "\"") : found);
   }
   ByteReader reader(bytes);
   RETURN_IF_ERROR(reader.ReadBytes(kMagic.size(), "magic").status());

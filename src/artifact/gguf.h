@@ -28,9 +28,9 @@ namespace pith {
 struct GgufTensor {
   std::string name;
   const GgufType* type = nullptr;
-  Shape shape;               // rows first, the fastest dimension last: the reverse of the file's order
-  uint64_t begin = 0;        // offset in the file
-  uint64_t size = 0;         // bytes, padding left out
+  Shape shape;         // rows first, the fastest dimension last: the reverse of the file's order
+  uint64_t begin = 0;  // offset in the file
+  uint64_t size = 0;   // bytes, padding left out
 };
 
 // Movable; everything it hands out stays valid as long as the object (or what it was moved to) lives. Thread-safe to read.

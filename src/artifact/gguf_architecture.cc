@@ -82,8 +82,8 @@ absl::Status AddQwen3Config(const GgufMetadata&, const GgufSizes&, Json* config)
 }
 
 absl::Status AddGemma3Config(const GgufMetadata& metadata, const GgufSizes& sizes, Json* config) {
-  constexpr int64_t kPattern = 6;        // the last of six layers attends to everything
-  constexpr int64_t kLayersOf27B = 62;   // the one size whose queries are scaled by hidden_size / num_heads
+  constexpr int64_t kPattern = 6;       // the last of six layers attends to everything
+  constexpr int64_t kLayersOf27B = 62;  // the one size whose queries are scaled by hidden_size / num_heads
   ASSIGN_OR_RETURN(const int64_t window, metadata.GetInt("gemma3.attention.sliding_window", 1, int64_t{1} << 24));
   ASSIGN_OR_RETURN(const double local_theta, metadata.GetDouble("gemma3.rope.freq_base_swa", 2.0, 1e15, 10000.0));
   Json layer_types = Json::array();
@@ -128,7 +128,8 @@ absl::StatusOr<int64_t> ReadUniform(const GgufMetadata& metadata, const std::str
 absl::Status CheckVocabulary(const GgufFile& file, const std::string& prefix, GgufSizes* sizes) {
   const GgufTensor* embedding = file.Find("token_embd.weight");
   if (embedding == nullptr) return BadFileError("token_embd.weight: expected the embedding, found no such tensor");
-  if (embedding->shape.size() != 2 || embedding->shape[1] != sizes->hidden_size || embedding->shape[0] < 1 || embedding->shape[0] > kMaxVocab) {
+  if (embedding->shape.size() != 2 || embedding->shape[1] != sizes->hidden_size || embedding->shape[0] < 1 ||
+      embedding->shape[0] > kMaxVocab) {
     return BadFileError("token_embd.weight: expected [vocabulary, ", sizes->hidden_size, "] with at most ", kMaxVocab, " rows, found ",
                         ShapeName(embedding->shape));
   }
@@ -194,7 +195,8 @@ absl::StatusOr<GgufSizes> ReadGgufSizes(const GgufFile& file, const GgufArchitec
   }
   const std::string head_key = prefix + "attention.key_length";
   if (!metadata.Has(head_key) && sizes.hidden_size % sizes.num_heads != 0) {
-    return BadFileError(head_key, ": expected a value, since ", sizes.num_heads, " heads do not divide embedding_length ", sizes.hidden_size);
+    return BadFileError(head_key, ": expected a value, since ", sizes.num_heads, " heads do not divide embedding_length ",
+                        sizes.hidden_size);
   }
   ASSIGN_OR_RETURN(sizes.head_dim, metadata.GetInt(head_key, 2, kMaxHeadDim, sizes.hidden_size / sizes.num_heads));
   if (sizes.head_dim < 2 || sizes.head_dim > kMaxHeadDim || sizes.head_dim % 2 != 0) {

@@ -19,7 +19,7 @@ namespace pith {
 struct GgufSizes {
   int64_t num_layers = 0, hidden_size = 0, intermediate_size = 0;
   int64_t num_heads = 0, num_kv_heads = 0, head_dim = 0;
-  int64_t vocab_size = 0;                  // rows of token_embd
+  int64_t vocab_size = 0;  // rows of token_embd
 };
 
 // A side of a tensor.
@@ -29,20 +29,20 @@ enum class GgufBias { kNever, kOptional, kRequired };
 
 // One module of a layer.
 struct GgufModule {
-  absl::string_view gguf;                  // "attn_q"
-  absl::string_view huggingface;           // "self_attn.q_proj"
+  absl::string_view gguf;         // "attn_q"
+  absl::string_view huggingface;  // "self_attn.q_proj"
   GgufSide out = GgufSide::kHidden;
-  GgufSide in = GgufSide::kNone;           // kNone: a vector
+  GgufSide in = GgufSide::kNone;  // kNone: a vector
   GgufBias bias = GgufBias::kNever;
-  bool interleaved_heads = false;          // rows of a head stored as pairs (0, d/2, 1, d/2+1, ...) instead of halves
+  bool interleaved_heads = false;  // rows of a head stored as pairs (0, d/2, 1, d/2+1, ...) instead of halves
 };
 
 struct GgufArchitecture {
-  absl::string_view name;                  // general.architecture
-  absl::string_view model_type;            // config.json
-  absl::string_view class_name;            // config.json: architectures
+  absl::string_view name;        // general.architecture
+  absl::string_view model_type;  // config.json
+  absl::string_view class_name;  // config.json: architectures
   absl::Span<const GgufModule> layer;
-  bool norm_plus_one = false;              // norm weights stored as Hugging Face's plus one
+  bool norm_plus_one = false;  // norm weights stored as Hugging Face's plus one
   // Fields beside the common ones.
   absl::Status (*add_config)(const GgufMetadata& metadata, const GgufSizes& sizes, Json* config);
 };

@@ -89,7 +89,8 @@ TEST(GgufArchitecture, EverySizeHasARange) {
 
 TEST(GgufArchitecture, SizesPerLayerMustAgree) {
   const auto heads = [](const std::vector<uint32_t>& values) {
-    return With("llama.attention.head_count_kv", 9, absl::StrCat(RawBytes<uint32_t>(4), RawBytes<uint64_t>(values.size()), RawBytes(values)));
+    return With("llama.attention.head_count_kv", 9,
+                absl::StrCat(RawBytes<uint32_t>(4), RawBytes<uint64_t>(values.size()), RawBytes(values)));
   };
   EXPECT_EQ(Sizes(heads({2, 2}))->num_kv_heads, 2);
   EXPECT_THAT(Error(heads({2, 4}), absl::StatusCode::kUnimplemented), HasSubstr("expected the same value for all layers, found 2 and 4"));

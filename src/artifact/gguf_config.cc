@@ -74,11 +74,14 @@ absl::StatusOr<Json> RecognizeLlama3(const GgufFile& file, const GgufTensor& ten
   const std::vector<double> expected = Llama3Factors(theta, factor, kOriginalContext, head_dim);
   for (size_t i = 0; i < stored.size(); ++i) {
     if (!(std::abs(stored[i] - expected[i]) <= 1e-3 * expected[i])) {
-      return NotSupportedError("rope_freqs.weight[", i, "]: expected ", expected[i], " (llama3 scaling by ", factor, " of ", kOriginalContext,
-                               " positions), found ", stored[i]);
+      return NotSupportedError("rope_freqs.weight[", i, "]: expected ", expected[i], " (llama3 scaling by ", factor, " of ",
+                               kOriginalContext, " positions), found ", stored[i]);
     }
   }
-  return Json{{"rope_type", "llama3"}, {"factor", factor}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0},
+  return Json{{"rope_type", "llama3"},
+              {"factor", factor},
+              {"low_freq_factor", 1.0},
+              {"high_freq_factor", 4.0},
               {"original_max_position_embeddings", kOriginalContext}};
 }
 
@@ -131,7 +134,8 @@ absl::StatusOr<Json> MakeGgufConfig(const GgufFile& file, const GgufArchitecture
 
 absl::StatusOr<Json> MakeGgufGenerationConfig(const GgufMetadata& metadata, const TokenizerFiles& tokenizer) {
   // Tokens that end a turn or a text in the vocabularies they occur in, whatever the metadata calls eos.
-  constexpr absl::string_view kEndTokens[] = {"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|end|>", "<end_of_turn>"};
+  constexpr absl::string_view kEndTokens[] = {"<|im_end|>",      "<|endoftext|>", "<|eot_id|>",   "<|eom_id|>",
+                                              "<|end_of_text|>", "<|end|>",       "<end_of_turn>"};
   constexpr int32_t kControl = 3;
   const int64_t num_tokens = static_cast<int64_t>(tokenizer.tokens.size());
   Json generation = Json::object();
@@ -143,7 +147,8 @@ absl::StatusOr<Json> MakeGgufGenerationConfig(const GgufMetadata& metadata, cons
   };
   add(tokenizer.eos_id);
   add(tokenizer.eot_id);
-  ASSIGN_OR_RETURN(const int64_t end_of_message, metadata.GetInt("tokenizer.ggml.eom_token_id", 0, std::max<int64_t>(num_tokens - 1, 0), -1));
+  ASSIGN_OR_RETURN(const int64_t end_of_message,
+                   metadata.GetInt("tokenizer.ggml.eom_token_id", 0, std::max<int64_t>(num_tokens - 1, 0), -1));
   add(end_of_message);
   for (size_t i = 0; i < tokenizer.token_types.size() && i < tokenizer.tokens.size(); ++i) {
     if (tokenizer.token_types[i] != kControl) continue;

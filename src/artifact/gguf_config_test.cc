@@ -36,7 +36,8 @@ TinyGguf More(std::function<void(GgufBuilder&)> more) {
 }
 
 TEST(GgufConfig, Llama) {
-  EXPECT_EQ(*Config(TinyGguf()), *ParseJson(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8, "intermediate_size": 12,
+  EXPECT_EQ(*Config(TinyGguf()),
+            *ParseJson(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8, "intermediate_size": 12,
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 2, "vocab_size": 7, "tie_word_embeddings": true,
     "torch_dtype": "bfloat16", "max_position_embeddings": 64, "rms_norm_eps": 1e-06, "rope_theta": 100000.0, "rope_scaling": null, "hidden_act": "silu",
     "attention_bias": false, "mlp_bias": false, "bos_token_id": 0, "eos_token_id": 2})"));
@@ -77,32 +78,42 @@ TEST(GgufConfig, Gemma3) {
 
 TEST(GgufConfig, BiasesAreSeen) {
   const Json config = *Config(More([](GgufBuilder& b) {
-    b.Tensor("blk.0.attn_q.bias", {8}, 0, RawBytes(std::vector<float>(8))).Tensor("blk.0.ffn_gate.bias", {12}, 0, RawBytes(std::vector<float>(12)));
+    b.Tensor("blk.0.attn_q.bias", {8}, 0, RawBytes(std::vector<float>(8)))
+        .Tensor("blk.0.ffn_gate.bias", {12}, 0, RawBytes(std::vector<float>(12)));
   }));
   EXPECT_EQ(config["attention_bias"], true);
   EXPECT_EQ(config["mlp_bias"], true);
 }
 
 TEST(GgufConfig, LinearAndYarnScaling) {
-  EXPECT_EQ((*Config(More([](GgufBuilder& b) { b.Str("llama.rope.scaling.type", "linear").F32("llama.rope.scaling.factor", 8.0f); })))["rope_scaling"],
+  EXPECT_EQ((*Config(More([](GgufBuilder& b) {
+              b.Str("llama.rope.scaling.type", "linear").F32("llama.rope.scaling.factor", 8.0f);
+            })))["rope_scaling"],
             *ParseJson(R"({"rope_type": "linear", "factor": 8.0})"));
   EXPECT_EQ((*Config(More([](GgufBuilder& b) { b.F32("llama.rope.scale_linear", 0.0f + 4.0f); })))["rope_scaling"],
             *ParseJson(R"({"rope_type": "linear", "factor": 4.0})"));
-  EXPECT_EQ((*Config(More([](GgufBuilder& b) { b.Str("llama.rope.scaling.type", "none").F32("llama.rope.scaling.factor", 8.0f); })))["rope_scaling"], nullptr);
+  EXPECT_EQ((*Config(More(
+                [](GgufBuilder& b) { b.Str("llama.rope.scaling.type", "none").F32("llama.rope.scaling.factor", 8.0f); })))["rope_scaling"],
+            nullptr);
   const auto yarn = [](auto more) {
     return Config(More([=](GgufBuilder& b) {
       b.Str("llama.rope.scaling.type", "yarn").F32("llama.rope.scaling.factor", 4.0f).U32("llama.rope.scaling.original_context_length", 32);
       more(b);
     }));
   };
-  EXPECT_EQ((*yarn([](GgufBuilder&) {}))["rope_scaling"], *ParseJson(R"({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32})"));
-  const Json tuned = (*yarn([](GgufBuilder& b) { b.F32("llama.rope.scaling.yarn_beta_fast", 16.0f).F32("llama.rope.scaling.yarn_attn_factor", 2.0f); }))["rope_scaling"];
+  EXPECT_EQ((*yarn([](GgufBuilder&) {}))["rope_scaling"],
+            *ParseJson(R"({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32})"));
+  const Json tuned = (*yarn([](GgufBuilder& b) {
+    b.F32("llama.rope.scaling.yarn_beta_fast", 16.0f).F32("llama.rope.scaling.yarn_attn_factor", 2.0f);
+  }))["rope_scaling"];
   EXPECT_EQ(tuned["beta_fast"], 16.0);
   EXPECT_DOUBLE_EQ(tuned["attention_factor"].get<double>(), 2.0 * (0.1 * std::log(4.0) + 1.0));
-  EXPECT_EQ(yarn([](GgufBuilder& b) { b.F32("llama.rope.scaling.yarn_ext_factor", 0.5f); }).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(yarn([](GgufBuilder& b) { b.F32("llama.rope.scaling.yarn_ext_factor", 0.5f); }).status().code(),
+            absl::StatusCode::kUnimplemented);
   EXPECT_THAT(Error(More([](GgufBuilder& b) { b.Str("llama.rope.scaling.type", "yarn").F32("llama.rope.scaling.factor", 4.0f); })),
               HasSubstr("original_context_length: expected an integer"));
-  EXPECT_THAT(Error(More([](GgufBuilder& b) { b.Str("llama.rope.scaling.type", "longrope"); })), HasSubstr("expected none, linear or yarn, found \"longrope\""));
+  EXPECT_THAT(Error(More([](GgufBuilder& b) { b.Str("llama.rope.scaling.type", "longrope"); })),
+              HasSubstr("expected none, linear or yarn, found \"longrope\""));
 }
 
 // Factors as Llama 3.2 ships them (theta 500000, head_dim 64, factor 32), computed in f32 as the converter does.
@@ -143,7 +154,8 @@ TEST(GgufConfig, Llama3ScalingIsRecognized) {
   const GgufSizes sizes = *ReadGgufSizes(*file, *architecture);
   const auto config = MakeGgufConfig(*file, *architecture, sizes, {});
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ((*config)["rope_scaling"], *ParseJson(R"({"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+  EXPECT_EQ((*config)["rope_scaling"],
+            *ParseJson(R"({"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                                                       "original_max_position_embeddings": 8192})"));
   EXPECT_EQ((*Config(with(std::vector<float>(32, 1.0f))))["rope_scaling"], nullptr);
   EXPECT_THAT(Error(with(std::vector<float>(31, 1.0f))), HasSubstr("rope_freqs.weight: expected F32 [32], found F32 [31]"));
@@ -157,7 +169,8 @@ TEST(GgufConfig, Ranges) {
     tiny.more = [=](GgufBuilder& b) { b.Raw(key, type, raw); };
     return Error(tiny);
   };
-  EXPECT_THAT(replaced("llama.context_length", 4, RawBytes<uint32_t>(0)), HasSubstr("llama.context_length: expected an integer in [1, 16777216]"));
+  EXPECT_THAT(replaced("llama.context_length", 4, RawBytes<uint32_t>(0)),
+              HasSubstr("llama.context_length: expected an integer in [1, 16777216]"));
   EXPECT_THAT(replaced("llama.context_length", 10, RawBytes(~uint64_t{0})), HasSubstr("llama.context_length"));
   TinyGguf tiny;
   tiny.omit_keys = {"llama.context_length"};
@@ -177,7 +190,10 @@ Json Generation(const GgufBuilder& builder) {
 
 TEST(GgufConfig, GenerationConfigListsWhatEndsAText) {
   const auto base = [](const std::vector<std::string>& tokens, const std::vector<int32_t>& types) {
-    return GgufBuilder().Str("tokenizer.ggml.model", "gpt2").Strings("tokenizer.ggml.tokens", tokens).Array("tokenizer.ggml.token_type", 5, types);
+    return GgufBuilder()
+        .Str("tokenizer.ggml.model", "gpt2")
+        .Strings("tokenizer.ggml.tokens", tokens)
+        .Array("tokenizer.ggml.token_type", 5, types);
   };
   EXPECT_EQ(Generation(base({"a", "</s>"}, {1, 3}).U32("tokenizer.ggml.eos_token_id", 1).U32("tokenizer.ggml.bos_token_id", 0)),
             *ParseJson(R"({"bos_token_id": 0, "eos_token_id": 1})"));

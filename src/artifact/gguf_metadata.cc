@@ -18,7 +18,7 @@ struct TypeRow {
   int bytes;  // of a scalar; 0: string or array
 };
 
-constexpr TypeRow kTypes[] = {{"u8", 1}, {"i8", 1}, {"u16", 2}, {"i16", 2}, {"u32", 4}, {"i32", 4}, {"f32", 4},
+constexpr TypeRow kTypes[] = {{"u8", 1},   {"i8", 1},     {"u16", 2},   {"i16", 2}, {"u32", 4}, {"i32", 4}, {"f32", 4},
                               {"bool", 1}, {"string", 0}, {"array", 0}, {"u64", 8}, {"i64", 8}, {"f64", 8}};
 
 uint64_t ScalarBytes(GgufValueType type) { return static_cast<uint64_t>(kTypes[static_cast<size_t>(type)].bytes); }
@@ -45,7 +45,8 @@ absl::Status CheckBools(absl::string_view raw) {
 absl::Status ReadArray(ByteReader& reader, GgufValue* value) {
   ASSIGN_OR_RETURN(value->element_type, ReadType(reader, "array element type"));
   ASSIGN_OR_RETURN(value->count, reader.Read<uint64_t>("array length"));
-  if (value->element_type == GgufValueType::kArray) return BadFileError("expected an array of scalars or strings, found an array of arrays");
+  if (value->element_type == GgufValueType::kArray)
+    return BadFileError("expected an array of scalars or strings, found an array of arrays");
   const bool strings = value->element_type == GgufValueType::kString;
   const uint64_t smallest = strings ? kStringLengthBytes : ScalarBytes(value->element_type);
   if (value->count > reader.remaining() / smallest) {
@@ -163,7 +164,8 @@ const GgufValue* GgufMetadata::Find(absl::string_view key) const {
 absl::StatusOr<int64_t> GgufMetadata::GetInt(absl::string_view key, int64_t min, int64_t max) const {
   const GgufValue* value = Find(key);
   const std::optional<int64_t> integer = value == nullptr ? std::nullopt : IntegerAt(value->type, value->raw, 0);
-  if (!integer.has_value() || *integer < min || *integer > max) return Wrong(key, absl::StrCat("an integer in [", min, ", ", max, "]"), value);
+  if (!integer.has_value() || *integer < min || *integer > max)
+    return Wrong(key, absl::StrCat("an integer in [", min, ", ", max, "]"), value);
   return *integer;
 }
 
@@ -174,7 +176,8 @@ absl::StatusOr<int64_t> GgufMetadata::GetInt(absl::string_view key, int64_t min,
 absl::StatusOr<double> GgufMetadata::GetDouble(absl::string_view key, double min, double max) const {
   const GgufValue* value = Find(key);
   const std::optional<double> number = value == nullptr ? std::nullopt : DoubleAt(value->type, value->raw, 0);
-  if (!number.has_value() || !(*number >= min && *number <= max)) return Wrong(key, absl::StrCat("a number in [", min, ", ", max, "]"), value);
+  if (!number.has_value() || !(*number >= min && *number <= max))
+    return Wrong(key, absl::StrCat("a number in [", min, ", ", max, "]"), value);
   return *number;
 }
 

@@ -37,13 +37,15 @@ std::string Error(std::string bytes, uint64_t count = 1) {
   return std::string(parsed->metadata.status().message());
 }
 
-template <typename T> std::string Message(const absl::StatusOr<T>& value) { return value.ok() ? "accepted" : std::string(value.status().message()); }
+template <typename T> std::string Message(const absl::StatusOr<T>& value) {
+  return value.ok() ? "accepted" : std::string(value.status().message());
+}
 
 TEST(GgufMetadata, IntegersOfEveryType) {
   const auto parsed = Parse(absl::StrCat(Entry("u8", 0, RawBytes<uint8_t>(200)), Entry("i8", 1, RawBytes<int8_t>(-100)),
                                          Entry("u16", 2, RawBytes<uint16_t>(60000)), Entry("i16", 3, RawBytes<int16_t>(-30000)),
                                          Entry("u32", 4, RawBytes<uint32_t>(4000000000u)), Entry("i32", 5, RawBytes<int32_t>(-5)),
-                                         Entry("u64", 10, RawBytes<uint64_t>(1) ), Entry("i64", 11, RawBytes<int64_t>(-(int64_t{1} << 40))),
+                                         Entry("u64", 10, RawBytes<uint64_t>(1)), Entry("i64", 11, RawBytes<int64_t>(-(int64_t{1} << 40))),
                                          Entry("huge", 10, RawBytes<uint64_t>(~uint64_t{0})), Entry("f32", 6, RawBytes(1.0f))),
                             10);
   ASSERT_TRUE(parsed->metadata.ok()) << parsed->metadata.status();
@@ -68,10 +70,11 @@ TEST(GgufMetadata, IntegersOfEveryType) {
 
 TEST(GgufMetadata, NumbersBooleansStrings) {
   const float infinity = std::numeric_limits<float>::infinity();
-  const auto parsed = Parse(absl::StrCat(Entry("f32", 6, RawBytes(1e-6f)), Entry("f64", 12, RawBytes(2.5)), Entry("inf", 6, RawBytes(infinity)),
-                                         Entry("nan", 6, RawBytes(std::nanf(""))), Entry("yes", 7, "\x01"), Entry("no", 7, RawBytes<uint8_t>(0)),
-                                         Entry("name", 8, GgufBuilder::String("a\nb"))),
-                            7);
+  const auto parsed = Parse(
+      absl::StrCat(Entry("f32", 6, RawBytes(1e-6f)), Entry("f64", 12, RawBytes(2.5)), Entry("inf", 6, RawBytes(infinity)),
+                   Entry("nan", 6, RawBytes(std::nanf(""))), Entry("yes", 7, "\x01"), Entry("no", 7, RawBytes<uint8_t>(0)),
+                   Entry("name", 8, GgufBuilder::String("a\nb"))),
+      7);
   ASSERT_TRUE(parsed->metadata.ok()) << parsed->metadata.status();
   const GgufMetadata& m = *parsed->metadata;
   EXPECT_EQ(*m.GetDouble("f32", 0, 1), static_cast<double>(1e-6f));
@@ -91,11 +94,14 @@ TEST(GgufMetadata, NumbersBooleansStrings) {
 }
 
 TEST(GgufMetadata, Arrays) {
-  const std::string strings = absl::StrCat(RawBytes<uint32_t>(8), RawBytes<uint64_t>(3), GgufBuilder::String("a"), GgufBuilder::String(""), GgufBuilder::String("ccc"));
+  const std::string strings = absl::StrCat(RawBytes<uint32_t>(8), RawBytes<uint64_t>(3), GgufBuilder::String("a"), GgufBuilder::String(""),
+                                           GgufBuilder::String("ccc"));
   const std::string ints = absl::StrCat(RawBytes<uint32_t>(5), RawBytes<uint64_t>(3), RawBytes(std::vector<int32_t>{1, -2, 3}));
   const std::string floats = absl::StrCat(RawBytes<uint32_t>(6), RawBytes<uint64_t>(2), RawBytes(std::vector<float>{0.5f, std::nanf("")}));
   const std::string empty = absl::StrCat(RawBytes<uint32_t>(8), RawBytes<uint64_t>(0));
-  const auto parsed = Parse(absl::StrCat(Entry("s", 9, strings), Entry("i", 9, ints), Entry("f", 9, floats), Entry("e", 9, empty), Entry("n", 4, RawBytes<uint32_t>(1))), 5);
+  const auto parsed = Parse(absl::StrCat(Entry("s", 9, strings), Entry("i", 9, ints), Entry("f", 9, floats), Entry("e", 9, empty),
+                                         Entry("n", 4, RawBytes<uint32_t>(1))),
+                            5);
   ASSERT_TRUE(parsed->metadata.ok()) << parsed->metadata.status();
   const GgufMetadata& m = *parsed->metadata;
   EXPECT_EQ(*m.GetStrings("s"), (std::vector<std::string>{"a", "", "ccc"}));
@@ -126,19 +132,23 @@ TEST(GgufMetadata, Values) {
   EXPECT_THAT(Error(Entry("a", 0xFFFFFFFF, "x")), HasSubstr("value type"));
   EXPECT_THAT(Error(Entry("a", 4, "xyz")), HasSubstr("a: value: expected 4 bytes"));
   EXPECT_THAT(Error(Entry("a", 7, "\x02")), HasSubstr("a: boolean: expected 0 or 1, found 2"));
-  EXPECT_THAT(Error(Entry("a", 8, RawBytes<uint64_t>(16 * 1024 * 1024 + 1))), HasSubstr("string: expected at most 16777216 bytes, found 16777217"));
+  EXPECT_THAT(Error(Entry("a", 8, RawBytes<uint64_t>(16 * 1024 * 1024 + 1))),
+              HasSubstr("string: expected at most 16777216 bytes, found 16777217"));
   EXPECT_THAT(Error(Entry("a", 8, RawBytes(~uint64_t{0}))), HasSubstr("string: expected at most"));
   EXPECT_THAT(Error(Entry("a", 8, RawBytes<uint64_t>(5) + "abc")), HasSubstr("string: expected 5 bytes"));
   EXPECT_THAT(Error(Entry("a", 8, "abc")), HasSubstr("string: expected 8 bytes"));
 }
 
 TEST(GgufMetadata, ArrayCounts) {
-  const auto array = [](uint32_t type, uint64_t count, absl::string_view raw) { return Entry("a", 9, absl::StrCat(RawBytes(type), RawBytes(count), raw)); };
+  const auto array = [](uint32_t type, uint64_t count, absl::string_view raw) {
+    return Entry("a", 9, absl::StrCat(RawBytes(type), RawBytes(count), raw));
+  };
   EXPECT_EQ(Error(array(0, 3, "abc")), "accepted");
   EXPECT_THAT(Error(array(0, 4, "abc")), HasSubstr("array length: expected at most 3 elements in the 3 bytes left, found 4"));
   EXPECT_THAT(Error(array(5, 1, "abc")), HasSubstr("expected at most 0 elements"));
   EXPECT_THAT(Error(array(10, uint64_t{1} << 61, "12345678")), HasSubstr("expected at most 1 elements"));  // 2^61 * 8 wraps to 0
-  EXPECT_THAT(Error(array(8, 1'000'000'000, std::string(80, '\0'))), HasSubstr("expected at most 10 elements in the 80 bytes left, found 1000000000"));
+  EXPECT_THAT(Error(array(8, 1'000'000'000, std::string(80, '\0'))),
+              HasSubstr("expected at most 10 elements in the 80 bytes left, found 1000000000"));
   EXPECT_THAT(Error(array(8, 2, GgufBuilder::String("abcdefgh"))), HasSubstr("array string: expected 8 bytes"));
   EXPECT_THAT(Error(array(8, 1, RawBytes<uint64_t>(16 * 1024 * 1024 + 1))), HasSubstr("array string: expected at most 16777216"));
   EXPECT_THAT(Error(array(9, 1, std::string(64, '\0'))), HasSubstr("found an array of arrays"));

@@ -30,7 +30,9 @@ template <typename T> std::vector<T> RestoreRows(const std::vector<T>& rows, int
   return restored;
 }
 
-std::string LayerName(absl::string_view prefix, int64_t layer, absl::string_view module) { return absl::StrCat(prefix, layer, ".", module); }
+std::string LayerName(absl::string_view prefix, int64_t layer, absl::string_view module) {
+  return absl::StrCat(prefix, layer, ".", module);
+}
 
 absl::Status CheckNotSplit(const GgufMetadata& metadata) {
   ASSIGN_OR_RETURN(const int64_t count, metadata.GetInt("split.count", 0, 65535, 0));
@@ -101,7 +103,8 @@ absl::Status GgufModel::MapModule(const GgufArchitecture& architecture, const Gg
 absl::Status GgufModel::AddEntry(const std::string& gguf_name, const std::string& name, const Shape& shape, Entry entry) {
   entry.tensor = file_.Find(gguf_name);
   if (entry.tensor == nullptr) return BadFileError(gguf_name, ": expected a tensor ", ShapeName(shape), ", found none");
-  if (entry.tensor->shape != shape) return BadFileError(gguf_name, ": expected ", ShapeName(shape), ", found ", ShapeName(entry.tensor->shape));
+  if (entry.tensor->shape != shape)
+    return BadFileError(gguf_name, ": expected ", ShapeName(shape), ", found ", ShapeName(entry.tensor->shape));
   if (shape.size() == 1 && !entry.tensor->type->is_float()) {
     return BadFileError(gguf_name, ": expected a vector of F32, F16 or BF16, found ", entry.tensor->type->name);
   }
@@ -139,7 +142,8 @@ absl::StatusOr<TensorInfo> GgufModel::DescribeWeight(absl::string_view name) con
   if (it == entries_.end()) return BadFileError(Printable(path_, 500), ": ", Printable(name), ": expected a weight, found none");
   const Entry& entry = it->second;
   const absl::string_view type = entry.minus_one ? DTypeName(DType::kF32) : entry.tensor->type->name;
-  return TensorInfo{std::string(name), std::string(type), entry.tensor->shape, static_cast<int64_t>(entry.tensor->size), BaseName(file_.path())};
+  return TensorInfo{std::string(name), std::string(type), entry.tensor->shape, static_cast<int64_t>(entry.tensor->size),
+                    BaseName(file_.path())};
 }
 
 absl::StatusOr<Weight> GgufModel::ReadDense(const Entry& entry) const {
@@ -155,7 +159,8 @@ absl::StatusOr<Weight> GgufModel::ReadDense(const Entry& entry) const {
     auto restored = std::make_shared<Tensor>(view.dtype, tensor.shape);
     const int64_t rows = tensor.shape[0], row_bytes = view.num_bytes() / rows, head_dim = rows / entry.interleaved_heads;
     for (int64_t row = 0; row < rows; ++row) {
-      std::memcpy(restored->data() + row * row_bytes, view.data + InterleavedRow(row, head_dim) * row_bytes, static_cast<size_t>(row_bytes));
+      std::memcpy(restored->data() + row * row_bytes, view.data + InterleavedRow(row, head_dim) * row_bytes,
+                  static_cast<size_t>(row_bytes));
     }
     weight.storage = std::move(restored);
   } else if (reinterpret_cast<uintptr_t>(view.data) % static_cast<uintptr_t>(ByteSize(view.dtype)) != 0) {  // general.alignment may be 1

@@ -36,8 +36,8 @@ class GgufModel : public ArtifactReader {
   // A tensor under its Hugging Face name and what has to be undone.
   struct Entry {
     const GgufTensor* tensor = nullptr;
-    int64_t interleaved_heads = 0;     // > 0: heads whose rows are to be put back in halves
-    bool minus_one = false;            // a norm weight stored plus one
+    int64_t interleaved_heads = 0;  // > 0: heads whose rows are to be put back in halves
+    bool minus_one = false;         // a norm weight stored plus one
   };
 
   explicit GgufModel(GgufFile file) : file_(std::move(file)) {}
@@ -49,8 +49,8 @@ class GgufModel : public ArtifactReader {
   absl::StatusOr<Weight> ReadDense(const Entry& entry) const;
 
   GgufFile file_;
-  absl::flat_hash_map<std::string, Entry> entries_;         // full Hugging Face name -> tensor
-  absl::flat_hash_map<std::string, std::string> mapped_;    // GGUF name -> full Hugging Face name
+  absl::flat_hash_map<std::string, Entry> entries_;       // full Hugging Face name -> tensor
+  absl::flat_hash_map<std::string, std::string> mapped_;  // GGUF name -> full Hugging Face name
   std::vector<std::string> weight_names_, bias_names_;
 };
 

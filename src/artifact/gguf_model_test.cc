@@ -30,12 +30,14 @@ struct Model {
 };
 
 std::vector<float> Values(const Weight& weight) {
-  std::vector<float> values(static_cast<size_t>(weight.dense.has_value() ? weight.dense->num_elements() : weight.quantized->out * weight.quantized->in));
+  std::vector<float> values(
+      static_cast<size_t>(weight.dense.has_value() ? weight.dense->num_elements() : weight.quantized->out * weight.quantized->in));
   if (weight.dense.has_value()) {
     EXPECT_TRUE(ConvertToFloat(*weight.dense, absl::MakeSpan(values)).ok());
   } else {
     for (int64_t o = 0; o < weight.quantized->out; ++o) {
-      weight.quantized->DequantizeRow(o, absl::MakeSpan(values).subspan(static_cast<size_t>(o * weight.quantized->in), static_cast<size_t>(weight.quantized->in)));
+      weight.quantized->DequantizeRow(
+          o, absl::MakeSpan(values).subspan(static_cast<size_t>(o * weight.quantized->in), static_cast<size_t>(weight.quantized->in)));
     }
   }
   return values;
@@ -73,7 +75,8 @@ TEST(GgufModel, LlamaNamesAndOrder) {
   EXPECT_THAT(std::vector<std::string>(names.begin() + 1, names.begin() + 11),
               ElementsAre("model.layers.0.input_layernorm", "model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj",
                           "model.layers.0.self_attn.v_proj", "model.layers.0.self_attn.o_proj", "model.layers.0.post_attention_layernorm",
-                          "model.layers.0.mlp.gate_proj", "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj", "model.layers.1.input_layernorm"));
+                          "model.layers.0.mlp.gate_proj", "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj",
+                          "model.layers.1.input_layernorm"));
   EXPECT_TRUE(model->HasWeight("model.layers.10.mlp.down_proj"));
   EXPECT_FALSE(model->HasWeight("model.layers.11.mlp.down_proj"));
   EXPECT_FALSE(model->HasWeight("lm_head"));
@@ -205,7 +208,8 @@ TEST(GgufModel, EveryMissingOrMisshapenTensorIsNamed) {
 TEST(GgufModel, LeftoversAreNamed) {
   TinyGguf tiny;
   tiny.more = [](GgufBuilder& b) { b.Tensor("blk.0.ffn_gate_inp.weight", {1}, 0, RawBytes(1.0f)).Tensor("x", {1}, 0, RawBytes(1.0f)); };
-  EXPECT_THAT(Model(tiny.Build()).error(), HasSubstr("tensor \"blk.0.ffn_gate_inp.weight\": expected only tensors of the architecture, found this one and 1 more"));
+  EXPECT_THAT(Model(tiny.Build()).error(),
+              HasSubstr("tensor \"blk.0.ffn_gate_inp.weight\": expected only tensors of the architecture, found this one and 1 more"));
   tiny.more = [](GgufBuilder& b) { b.Tensor("blk.2.attn_norm.weight", {8}, 0, RawBytes(std::vector<float>(8))); };
   EXPECT_THAT(Model(tiny.Build()).error(), HasSubstr("blk.2.attn_norm.weight"));
 }
@@ -243,7 +247,8 @@ TEST(GgufModel, ArchitectureAndSplitFiles) {
   TinyGguf no_name;
   no_name.omit_keys = {"general.architecture"};
   EXPECT_THAT(Model(no_name.Build()).error(), HasSubstr("general.architecture: expected a string, found nothing"));
-  EXPECT_THAT(Model(GgufBuilder().U32("general.architecture", 7).Build()).error(), HasSubstr("general.architecture: expected a string, found u32 7"));
+  EXPECT_THAT(Model(GgufBuilder().U32("general.architecture", 7).Build()).error(),
+              HasSubstr("general.architecture: expected a string, found u32 7"));
   TinyGguf split;
   split.more = [](GgufBuilder& b) { b.Raw("split.count", 2, RawBytes<uint16_t>(3)); };
   Model parts(split.Build());
@@ -294,7 +299,8 @@ TEST(GgufModel, GoldenBlocks) {
   if (!text.ok()) GTEST_SKIP() << "needs the shared golden vectors (set PITH_SHARED_DIR)";
   const Json golden = *ParseJson(*text);
   int checked = 0;
-  const std::map<std::string, uint32_t> ids = {{"Q4_0", 2}, {"Q4_1", 3}, {"Q5_0", 6}, {"Q5_1", 7}, {"Q8_0", 8}, {"Q4_K", 12}, {"Q5_K", 13}, {"Q6_K", 14}};
+  const std::map<std::string, uint32_t> ids = {{"Q4_0", 2}, {"Q4_1", 3},  {"Q5_0", 6},  {"Q5_1", 7},
+                                               {"Q8_0", 8}, {"Q4_K", 12}, {"Q5_K", 13}, {"Q6_K", 14}};
   const auto unhex = [](const std::string& hex) {
     std::string bytes;
     for (size_t i = 0; i + 1 < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
@@ -361,7 +367,8 @@ INSTANTIATE_TEST_SUITE_P(Models, RealGguf,
                          testing::Values(RealModel{"smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf", 272, 0, 49152},
                                          RealModel{"gemma-3-270m/gemma-3-270m-q4_k_m.gguf", 236, 0, 262144},
                                          RealModel{"qwen2.5-coder-0.5b-instruct/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 219, 72, 151936},
-                                         RealModel{"qwen2.5-coder-1.5b-instruct/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 255, 84, 151936}));
+                                         RealModel{"qwen2.5-coder-1.5b-instruct/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 255, 84,
+                                                   151936}));
 
 }  // namespace
 }  // namespace pith

@@ -33,7 +33,9 @@ std::string Floats(int n) {
 // Two tensors, the first not a multiple of the alignment.
 GgufBuilder Good() {
   GgufBuilder builder;
-  builder.Str("general.architecture", "llama").Tensor("a", {3, 2}, kF32, Floats(6)).Tensor("b.weight", {32, 2}, kQ8_0, std::string(68, 'q'));
+  builder.Str("general.architecture", "llama")
+      .Tensor("a", {3, 2}, kF32, Floats(6))
+      .Tensor("b.weight", {32, 2}, kQ8_0, std::string(68, 'q'));
   return builder;
 }
 
@@ -62,16 +64,17 @@ TEST(Gguf, ReadsTensorsInHuggingFaceOrder) {
 TEST(Gguf, AcceptsWhatTheRulesAllow) {
   EXPECT_EQ(Error(GgufBuilder().Build()), "accepted");
   EXPECT_EQ(Error(GgufBuilder().U32("a", 1).Build()), "accepted");
-  EXPECT_EQ(Error(GgufBuilder().Tensor("s", {}, kF32, Floats(1)).Build()), "accepted");              // rank 0
-  EXPECT_EQ(Error(GgufBuilder().Tensor("e", {32, 0}, kQ8_0, "").Build()), "accepted");               // nothing
-  EXPECT_EQ(Error(GgufBuilder().Tensor("d", {2, 1, 1, 2}, kF32, Floats(4)).Build()), "accepted");    // rank 4
+  EXPECT_EQ(Error(GgufBuilder().Tensor("s", {}, kF32, Floats(1)).Build()), "accepted");            // rank 0
+  EXPECT_EQ(Error(GgufBuilder().Tensor("e", {32, 0}, kQ8_0, "").Build()), "accepted");             // nothing
+  EXPECT_EQ(Error(GgufBuilder().Tensor("d", {2, 1, 1, 2}, kF32, Floats(4)).Build()), "accepted");  // rank 4
   EXPECT_EQ(Error(GgufBuilder().Tensor(std::string(63, 'n'), {1}, kF32, Floats(1)).Build()), "accepted");
   GgufBuilder old = Good();
   old.version = 2;
   EXPECT_EQ(Error(old.Build()), "accepted");
   GgufBuilder aligned;
   aligned.alignment = 256;
-  EXPECT_EQ(Error(aligned.U32("general.alignment", 256).Tensor("a", {3}, kF32, Floats(3)).Tensor("b", {1}, kF32, Floats(1)).Build()), "accepted");
+  EXPECT_EQ(Error(aligned.U32("general.alignment", 256).Tensor("a", {3}, kF32, Floats(3)).Tensor("b", {1}, kF32, Floats(1)).Build()),
+            "accepted");
   // The padding behind the last tensor may be missing.
   const std::string padded = GgufBuilder().Tensor("a", {3}, kF32, Floats(3)).Build();
   EXPECT_EQ(Error(padded.substr(0, padded.size() - 20)), "accepted");
@@ -138,22 +141,26 @@ TEST(Gguf, Alignment) {
 }
 
 TEST(Gguf, TensorNames) {
-  EXPECT_THAT(Error(GgufBuilder().Tensor("", {1}, kF32, Floats(1)).Build()), HasSubstr("tensor 1 of 1: expected a name of 1 to 63 bytes, found 0"));
+  EXPECT_THAT(Error(GgufBuilder().Tensor("", {1}, kF32, Floats(1)).Build()),
+              HasSubstr("tensor 1 of 1: expected a name of 1 to 63 bytes, found 0"));
   EXPECT_THAT(Error(GgufBuilder().Tensor(std::string(64, 'n'), {1}, kF32, Floats(1)).Build()), HasSubstr("found 64"));
   EXPECT_THAT(Error(GgufBuilder().Tensor("a", {8}, kF32, Floats(8)).Tensor("a", {1}, kF32, Floats(1)).Build()),
               HasSubstr("tensor \"a\": expected the name once, found it twice"));
-  EXPECT_THAT(Error(GgufBuilder().Tensor("x\x1b[0m", {1}, 77, Floats(1)).Build(), absl::StatusCode::kUnimplemented), HasSubstr("tensor \"x\\x1B[0m\""));
+  EXPECT_THAT(Error(GgufBuilder().Tensor("x\x1b[0m", {1}, 77, Floats(1)).Build(), absl::StatusCode::kUnimplemented),
+              HasSubstr("tensor \"x\\x1B[0m\""));
 }
 
 TEST(Gguf, Dimensions) {
-  const auto error = [](const std::vector<int64_t>& dims, uint32_t type = kF32) { return Error(GgufBuilder().Tensor("a", dims, type, Floats(8)).Build()); };
+  const auto error = [](const std::vector<int64_t>& dims, uint32_t type = kF32) {
+    return Error(GgufBuilder().Tensor("a", dims, type, Floats(8)).Build());
+  };
   EXPECT_THAT(error({1, 1, 1, 1, 1}), HasSubstr("tensor \"a\": number of dimensions: expected at most 4, found 5"));
   EXPECT_THAT(error({-1}), HasSubstr("dimension 0: expected at least 0, found -1"));
   EXPECT_THAT(error({2, -8}), HasSubstr("dimension 1: expected at least 0"));
-  EXPECT_THAT(error({int64_t{1} << 32, int64_t{1} << 32}), HasSubstr("product below 2^63"));          // wraps to 0
+  EXPECT_THAT(error({int64_t{1} << 32, int64_t{1} << 32}), HasSubstr("product below 2^63"));  // wraps to 0
   EXPECT_THAT(error({1152, (int64_t{1} << 42) + 1, 1 << 12}), HasSubstr("product below 2^63"));
-  EXPECT_THAT(error({1152, (int64_t{1} << 42) + 1}), HasSubstr("expected "));                          // fits 2^63, not the file
-  EXPECT_THAT(error({int64_t{1} << 62}), HasSubstr("tensor \"a\""));                                   // bytes wrap
+  EXPECT_THAT(error({1152, (int64_t{1} << 42) + 1}), HasSubstr("expected "));  // fits 2^63, not the file
+  EXPECT_THAT(error({int64_t{1} << 62}), HasSubstr("tensor \"a\""));           // bytes wrap
   EXPECT_THAT(error({33}, kQ8_0), HasSubstr("tensor \"a\""));
   EXPECT_THAT(error({128, 4}, kQ4K), HasSubstr("tensor \"a\""));
   EXPECT_THAT(error({1}, kQ4_0), HasSubstr("tensor \"a\""));
@@ -173,9 +180,9 @@ TEST(Gguf, OffsetsAreTheRunningPaddedSum) {
   };
   EXPECT_EQ(two(0, 32), "accepted");
   EXPECT_THAT(two(32, 64), HasSubstr("tensor \"a\": offset: expected 0 (the padded end of the tensors before it), found 32"));
-  EXPECT_THAT(two(0, 12), HasSubstr("tensor \"b\": offset: expected 32"));     // not padded
-  EXPECT_THAT(two(0, 0), HasSubstr("tensor \"b\": offset: expected 32"));      // overlap
-  EXPECT_THAT(two(0, 64), HasSubstr("tensor \"b\": offset: expected 32"));     // hole
+  EXPECT_THAT(two(0, 12), HasSubstr("tensor \"b\": offset: expected 32"));  // not padded
+  EXPECT_THAT(two(0, 0), HasSubstr("tensor \"b\": offset: expected 32"));   // overlap
+  EXPECT_THAT(two(0, 64), HasSubstr("tensor \"b\": offset: expected 32"));  // hole
   EXPECT_THAT(two(0, ~uint64_t{0} - 31), HasSubstr("tensor \"b\": offset: expected 32"));
 }
 
@@ -212,7 +219,8 @@ TEST(Gguf, RoundTrip) {
     builder.alignment = alignment;
     builder.U32("general.alignment", alignment);
     const auto strings = *rc::gen::arbitrary<std::vector<std::string>>();
-    const auto floats = *rc::gen::container<std::vector<float>>(rc::gen::map(rc::gen::inRange(-1000, 1000), [](int i) { return static_cast<float>(i) / 8; }));
+    const auto floats = *rc::gen::container<std::vector<float>>(
+        rc::gen::map(rc::gen::inRange(-1000, 1000), [](int i) { return static_cast<float>(i) / 8; }));
     builder.Strings("strings", strings).Array("floats", 6, floats).Bool("flag", floats.size() % 2 == 0);
     struct Made {
       uint32_t type;

@@ -13,8 +13,8 @@ constexpr int32_t kByteToken = 6;
 constexpr int64_t kNoToken = 0xFFFFFFFF;  // what some converters write for -1
 
 bool IsByteToken(absl::string_view token) {
-  return token.size() == 6 && absl::StartsWith(token, "<0x") && token[5] == '>' && absl::ascii_isxdigit(static_cast<unsigned char>(token[3])) &&
-         absl::ascii_isxdigit(static_cast<unsigned char>(token[4]));
+  return token.size() == 6 && absl::StartsWith(token, "<0x") && token[5] == '>' &&
+         absl::ascii_isxdigit(static_cast<unsigned char>(token[3])) && absl::ascii_isxdigit(static_cast<unsigned char>(token[4]));
 }
 
 absl::Status CheckLength(absl::string_view key, size_t found, size_t num_tokens) {

@@ -75,8 +75,10 @@ TEST(GgufTokenizer, Counts) {
   EXPECT_EQ(Error(Base(), 10), "accepted");  // a padded embedding
   EXPECT_THAT(Error(Base(), 3), HasSubstr("tokenizer.ggml.tokens: expected 1 to 3 tokens (rows of token_embd.weight), found 4"));
   EXPECT_THAT(Error(GgufBuilder().Str("tokenizer.ggml.model", "gpt2")), HasSubstr("found 0"));
-  EXPECT_THAT(Error(Base().Array("tokenizer.ggml.scores", 6, std::vector<float>{1, 2})), HasSubstr("scores: expected 4 entries (one per token), found 2"));
-  EXPECT_THAT(Error(Base().Array("tokenizer.ggml.token_type", 5, std::vector<int32_t>{1, 1, 1, 1, 1})), HasSubstr("token_type: expected 4 entries"));
+  EXPECT_THAT(Error(Base().Array("tokenizer.ggml.scores", 6, std::vector<float>{1, 2})),
+              HasSubstr("scores: expected 4 entries (one per token), found 2"));
+  EXPECT_THAT(Error(Base().Array("tokenizer.ggml.token_type", 5, std::vector<int32_t>{1, 1, 1, 1, 1})),
+              HasSubstr("token_type: expected 4 entries"));
 }
 
 TEST(GgufTokenizer, Contents) {

@@ -13,9 +13,22 @@ namespace pith {
 namespace {
 
 // Suffixes that belong to the stored form of a module's weight in any of the known quantizers, never to a module of their own.
-constexpr absl::string_view kWeightParts[] = {"weight",       "weight_packed", "weight_scale",     "weight_zero_point", "weight_shape",
-                                              "weight_g_idx", "input_scale",   "input_zero_point", "weight_global_scale",
-                                              "input_global_scale", "weight_scale_inv", "qweight", "qzeros", "scales", "g_idx", "SCB",
+constexpr absl::string_view kWeightParts[] = {"weight",
+                                              "weight_packed",
+                                              "weight_scale",
+                                              "weight_zero_point",
+                                              "weight_shape",
+                                              "weight_g_idx",
+                                              "input_scale",
+                                              "input_zero_point",
+                                              "weight_global_scale",
+                                              "input_global_scale",
+                                              "weight_scale_inv",
+                                              "qweight",
+                                              "qzeros",
+                                              "scales",
+                                              "g_idx",
+                                              "SCB",
                                               "weight_format"};
 
 constexpr size_t kMaxNameBytes = 512;
@@ -121,7 +134,8 @@ absl::Status HuggingFaceDirectory::CheckPlainTensors() const {
   for (const std::string& name : plain_names_) {
     const ShardedTensor stored = shards_.Find(name);
     if (!IsFloat(*stored.tensor)) {
-      return BadFileError(Where(stored), ": expected F32, F16 or BF16, found ", TypeAndShape(*stored.tensor), ", which belongs to no weight");
+      return BadFileError(Where(stored), ": expected F32, F16 or BF16, found ", TypeAndShape(*stored.tensor),
+                          ", which belongs to no weight");
     }
     const auto [module_name, suffix] = SplitTensorName(name);
     if (suffix != "bias") continue;

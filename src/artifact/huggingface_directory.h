@@ -38,9 +38,9 @@ class HuggingFaceDirectory : public ArtifactReader {
  private:
   // One module with a weight.
   struct Module {
-    std::vector<std::pair<std::string, ShardedTensor>> tensors;   // suffix -> tensor, the bias left out
-    const QuantizationScheme* scheme = nullptr;                   // nullptr: dense; points into quantization_
-    MatrixShape shape;                                            // of a quantized module
+    std::vector<std::pair<std::string, ShardedTensor>> tensors;  // suffix -> tensor, the bias left out
+    const QuantizationScheme* scheme = nullptr;                  // nullptr: dense; points into quantization_
+    MatrixShape shape;                                           // of a quantized module
   };
 
   HuggingFaceDirectory(const std::string& directory, SafetensorsShards shards) : shards_(std::move(shards)) { path_ = directory; }
@@ -55,7 +55,7 @@ class HuggingFaceDirectory : public ArtifactReader {
   std::optional<QuantizationConfig> quantization_;
   absl::flat_hash_map<std::string, Module> modules_;
   std::vector<std::string> weight_names_, plain_names_;
-  std::string stored_config_;                                     // for the fingerprint
+  std::string stored_config_;  // for the fingerprint
 };
 
 }  // namespace pith

@@ -48,7 +48,8 @@ void Quantize(TinyDirectory* tiny) {
   tiny->tensors.push_back({absl::StrCat(kUp, ".weight_packed"), "I32", {2, 8}, RawBytes(words)});
   tiny->tensors.push_back({absl::StrCat(kUp, ".weight_scale"), "BF16", {2, 2}, Bf16Bytes({0.5f, 0.25f, 1.0f, 2.0f})});
   tiny->tensors.push_back({absl::StrCat(kUp, ".weight_shape"), "I64", {2}, RawBytes(std::vector<int64_t>{2, 64})});
-  tiny->config["quantization_config"] = *ParseJson(R"({"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head", "re:.*q_proj"],
+  tiny->config["quantization_config"] = *ParseJson(
+      R"({"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head", "re:.*q_proj"],
     "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "symmetric": true, "strategy": "group", "group_size": 32}}}})");
 }
 
@@ -64,7 +65,8 @@ TEST(HuggingFaceDirectory, ReadsDenseModels) {
   EXPECT_EQ(reader.path(), scratch.path());
   EXPECT_EQ(reader.config()["hidden_size"], 8);
   EXPECT_EQ(reader.generation_config()["eos_token_id"], 2);
-  EXPECT_THAT(reader.WeightNames(), ElementsAre("model.embed_tokens", "model.layers.0.input_layernorm", "model.layers.0.self_attn.q_proj", kUp, "model.norm"));
+  EXPECT_THAT(reader.WeightNames(),
+              ElementsAre("model.embed_tokens", "model.layers.0.input_layernorm", "model.layers.0.self_attn.q_proj", kUp, "model.norm"));
   EXPECT_THAT(reader.PlainTensorNames(), ElementsAre("model.layers.0.self_attn.q_proj.bias"));
   EXPECT_TRUE(reader.HasWeight("model.norm"));
   EXPECT_FALSE(reader.HasWeight("lm_head"));
@@ -120,7 +122,8 @@ TEST(HuggingFaceDirectory, ReadsCompressedTensors) {
   const float scales[2][2] = {{0.5f, 0.25f}, {1.0f, 2.0f}};
   for (int o = 0; o < 2; ++o) {
     weight->quantized->DequantizeRow(o, absl::MakeSpan(row));
-    for (int i = 0; i < 64; ++i) ASSERT_EQ(row[static_cast<size_t>(i)], scales[o][i / 32] * static_cast<float>((o * 7 + i) % 16 - 8)) << o << "," << i;
+    for (int i = 0; i < 64; ++i)
+      ASSERT_EQ(row[static_cast<size_t>(i)], scales[o][i / 32] * static_cast<float>((o * 7 + i) % 16 - 8)) << o << "," << i;
   }
   const auto info = reader.DescribeWeight(kUp);
   EXPECT_EQ(info->type, "pack-quantized");
@@ -162,7 +165,9 @@ TEST(HuggingFaceDirectory, QuantizationConfigExplainsEveryModule) {
   tiny.config["quantization_config"]["ignore"] = {"re:.*"};
   EXPECT_THAT(Error(tiny), HasSubstr("stored quantized, but \"ignore\" matches it"));
   tiny.config.erase("quantization_config");
-  EXPECT_THAT(Error(tiny), HasSubstr(".weight_packed: expected only a weight, found a part of a quantized one, but config.json has no quantization_config"));
+  EXPECT_THAT(
+      Error(tiny),
+      HasSubstr(".weight_packed: expected only a weight, found a part of a quantized one, but config.json has no quantization_config"));
 }
 
 TEST(HuggingFaceDirectory, OtherQuantizersAreNamed) {
@@ -171,7 +176,8 @@ TEST(HuggingFaceDirectory, OtherQuantizersAreNamed) {
   tiny.config["quantization_config"] = {{"quant_method", "gptq"}, {"bits", 4}};
   const auto reader = Open(tiny, scratch);
   EXPECT_EQ(reader.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(reader.status().message(), HasSubstr("config.json: quantization_config: \"quant_method\": expected \"compressed-tensors\", found \"gptq\""));
+  EXPECT_THAT(reader.status().message(),
+              HasSubstr("config.json: quantization_config: \"quant_method\": expected \"compressed-tensors\", found \"gptq\""));
 }
 
 TEST(HuggingFaceDirectory, LeftoversAndWrongTypesAreNamed) {

@@ -15,15 +15,23 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
-constexpr absl::string_view kSideFiles[] = {"generation_config.json", "tokenizer.json",   "tokenizer_config.json", "special_tokens_map.json",
-                                            "added_tokens.json",      "tokenizer.model",  "vocab.json",            "merges.txt",
-                                            "chat_template.jinja",    "chat_template.json"};
+constexpr absl::string_view kSideFiles[] = {"generation_config.json",
+                                            "tokenizer.json",
+                                            "tokenizer_config.json",
+                                            "special_tokens_map.json",
+                                            "added_tokens.json",
+                                            "tokenizer.model",
+                                            "vocab.json",
+                                            "merges.txt",
+                                            "chat_template.jinja",
+                                            "chat_template.json"};
 // Legal texts come under many endings: LICENSE, LICENSE.txt, USE_POLICY.md, ...
 constexpr absl::string_view kLegalPrefixes[] = {"LICENSE", "LICENCE", "NOTICE", "USE_POLICY", "COPYING"};
 
 bool IsSideFile(absl::string_view name) {
   if (std::find(std::begin(kSideFiles), std::end(kSideFiles), name) != std::end(kSideFiles)) return true;
-  return std::any_of(std::begin(kLegalPrefixes), std::end(kLegalPrefixes), [&](absl::string_view prefix) { return absl::StartsWith(name, prefix); });
+  return std::any_of(std::begin(kLegalPrefixes), std::end(kLegalPrefixes),
+                     [&](absl::string_view prefix) { return absl::StartsWith(name, prefix); });
 }
 
 // A JSON object of a file. Errors name the path.

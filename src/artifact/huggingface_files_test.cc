@@ -64,7 +64,8 @@ TEST_F(HuggingFaceFiles, Tokenizer) {
   EXPECT_EQ(files->special_tokens_map_json, "{\"a\": 1}");
   EXPECT_EQ(files->chat_template_jinja, "{{ messages }}");
   Write("tokenizer.json", "<!DOCTYPE html>");
-  EXPECT_THAT(ReadTokenizerFiles(scratch_.path()).status().message(), HasSubstr("tokenizer.json: expected a JSON object, found an HTML page"));
+  EXPECT_THAT(ReadTokenizerFiles(scratch_.path()).status().message(),
+              HasSubstr("tokenizer.json: expected a JSON object, found an HTML page"));
   Write("tokenizer.json", "x");
   EXPECT_THAT(ReadTokenizerFiles(scratch_.path()).status().message(), HasSubstr("found other text"));
 }
@@ -75,7 +76,8 @@ TEST_F(HuggingFaceFiles, SideFiles) {
     Write(name, "x");
   }
   std::filesystem::create_directory(scratch_.File("NOTICE"));
-  EXPECT_THAT(*SideFileNames(scratch_.path()), ElementsAre("LICENSE.txt", "USE_POLICY.md", "generation_config.json", "tokenizer.json", "vocab.json"));
+  EXPECT_THAT(*SideFileNames(scratch_.path()),
+              ElementsAre("LICENSE.txt", "USE_POLICY.md", "generation_config.json", "tokenizer.json", "vocab.json"));
   EXPECT_EQ(SideFileNames(scratch_.File("absent")).status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -20,12 +20,15 @@ bool IsPlainName(absl::string_view name) {
 }
 
 bool IsSha256(absl::string_view text) {
-  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)) || (c >= 'a' && c <= 'f'); });
+  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_isdigit(static_cast<unsigned char>(c)) || (c >= 'a' && c <= 'f');
+         });
 }
 
 absl::StatusOr<std::map<std::string, ManifestFile>> ParseFiles(const Json& manifest) {
   const Json* files = FindMember(manifest, "files");
-  if (files == nullptr || !files->is_object()) return BadFileError("\"files\": expected an object, found ", files == nullptr ? "nothing" : "another type");
+  if (files == nullptr || !files->is_object())
+    return BadFileError("\"files\": expected an object, found ", files == nullptr ? "nothing" : "another type");
   std::map<std::string, ManifestFile> parsed;
   for (const auto& [name, entry] : files->items()) {
     if (!IsPlainName(name)) return BadFileError("\"files\": expected plain file names, found \"", Printable(name), "\"");
@@ -35,7 +38,8 @@ absl::StatusOr<std::map<std::string, ManifestFile>> ParseFiles(const Json& manif
     file.size = static_cast<uint64_t>(*size);
     const auto sha256 = GetString(entry, "sha256");
     if (!sha256.ok()) return Annotate(sha256.status(), absl::StrCat("\"files\": ", name));
-    if (!IsSha256(*sha256)) return BadFileError("\"files\": ", name, ": \"sha256\": expected 64 lower-case hex digits, found \"", Printable(*sha256, 80), "\"");
+    if (!IsSha256(*sha256))
+      return BadFileError("\"files\": ", name, ": \"sha256\": expected 64 lower-case hex digits, found \"", Printable(*sha256, 80), "\"");
     file.sha256 = *sha256;
     parsed.emplace(name, file);
   }
@@ -98,7 +102,8 @@ absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& director
 
 absl::Status VerifyManifest(const std::string& directory) {
   ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, ReadManifest(directory));
-  if (!manifest.has_value()) return MissingInputError(Printable(JoinPath(directory, kManifestName), 500), ": expected a manifest, found none");
+  if (!manifest.has_value())
+    return MissingInputError(Printable(JoinPath(directory, kManifestName), 500), ": expected a manifest, found none");
   for (const auto& [name, file] : manifest->files) RETURN_IF_ERROR(VerifyFile(JoinPath(directory, name), file));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   for (const std::string& name : names) {

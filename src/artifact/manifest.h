@@ -24,7 +24,7 @@ inline constexpr char kEvidenceName[] = "evidence.json";
 
 struct ManifestFile {
   uint64_t size = 0;
-  std::string sha256;   // 64 lower-case hex digits
+  std::string sha256;  // 64 lower-case hex digits
   bool operator==(const ManifestFile&) const = default;
 };
 
@@ -32,10 +32,10 @@ struct Manifest {
   std::string pith_version;
   std::map<std::string, ManifestFile> files;
   std::string source_fingerprint;
-  OrderedJson recipe;                 // what decided the bytes
-  std::string calibration_sha256;     // of the token ids of the calibration data; empty: none was used
-  OrderedJson layers;                 // per layer: errors
-  OrderedJson data_path;              // per tensor: stored bits, kernel, ...
+  OrderedJson recipe;              // what decided the bytes
+  std::string calibration_sha256;  // of the token ids of the calibration data; empty: none was used
+  OrderedJson layers;              // per layer: errors
+  OrderedJson data_path;           // per tensor: stored bits, kernel, ...
 };
 
 OrderedJson ToJson(const Manifest& manifest);

@@ -49,7 +49,8 @@ TEST(Manifest, RefusesWhatItCannotTrust) {
     return parsed.ok() ? "accepted" : std::string(parsed.status().message());
   };
   EXPECT_EQ(error("x", "x"), "accepted");
-  EXPECT_THAT(error("\"schema_version\":1", "\"schema_version\":2"), HasSubstr("\"schema_version\": expected an integer in [1, 1], found 2"));
+  EXPECT_THAT(error("\"schema_version\":1", "\"schema_version\":2"),
+              HasSubstr("\"schema_version\": expected an integer in [1, 1], found 2"));
   EXPECT_THAT(error("\"pith_version\"", "\"other\""), HasSubstr("\"pith_version\": expected a string"));
   EXPECT_THAT(error("\"files\"", "\"fils\""), HasSubstr("\"files\": expected an object"));
   EXPECT_THAT(error("config.json", "../config.json"), HasSubstr("expected plain file names, found \"../config.json\""));
@@ -70,7 +71,8 @@ TEST(Manifest, VerifyFindsTheFirstDifference) {
   WriteTestFile(scratch.File("model.safetensors"), "abcd");
   EXPECT_THAT(verify().message(), HasSubstr("model.safetensors: expected 3 bytes, found 4"));
   WriteTestFile(scratch.File("model.safetensors"), "abd");
-  EXPECT_THAT(verify().message(), HasSubstr(absl::StrCat("model.safetensors: expected SHA-256 ", Sha256Hex("abc"), ", found ", Sha256Hex("abd"))));
+  EXPECT_THAT(verify().message(),
+              HasSubstr(absl::StrCat("model.safetensors: expected SHA-256 ", Sha256Hex("abc"), ", found ", Sha256Hex("abd"))));
   EXPECT_EQ(verify().code(), absl::StatusCode::kDataLoss);
   WriteTestFile(scratch.File("model.safetensors"), "abc");
   EXPECT_TRUE(verify().ok()) << verify();

@@ -9,10 +9,10 @@ namespace pith {
 namespace {
 
 // Places within a layer, in the order of execution. Parts are matched anywhere in the name behind the layer number.
-constexpr absl::string_view kLayerParts[] = {"input_layernorm",    "self_attn.q_proj", "self_attn.k_proj",          "self_attn.v_proj",
-                                             "self_attn.q_norm",   "self_attn.k_norm", "self_attn.o_proj",          "post_attention_layernorm",
-                                             "pre_feedforward_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
-                                             "post_feedforward_layernorm"};
+constexpr absl::string_view kLayerParts[] = {
+    "input_layernorm",  "self_attn.q_proj", "self_attn.k_proj",          "self_attn.v_proj",          "self_attn.q_norm",
+    "self_attn.k_norm", "self_attn.o_proj", "post_attention_layernorm",  "pre_feedforward_layernorm", "mlp.gate_proj",
+    "mlp.up_proj",      "mlp.down_proj",    "post_feedforward_layernorm"};
 
 int PartRank(absl::string_view rest) {
   int rank = 0;

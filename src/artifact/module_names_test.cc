@@ -12,7 +12,8 @@ namespace pith {
 namespace {
 
 TEST(ModuleNames, Split) {
-  EXPECT_EQ(SplitTensorName("model.layers.0.mlp.up_proj.weight"), (std::pair<absl::string_view, absl::string_view>("model.layers.0.mlp.up_proj", "weight")));
+  EXPECT_EQ(SplitTensorName("model.layers.0.mlp.up_proj.weight"),
+            (std::pair<absl::string_view, absl::string_view>("model.layers.0.mlp.up_proj", "weight")));
   EXPECT_EQ(SplitTensorName("weight"), (std::pair<absl::string_view, absl::string_view>("", "weight")));
   EXPECT_EQ(SplitTensorName("a."), (std::pair<absl::string_view, absl::string_view>("a", "")));
 }

@@ -21,7 +21,8 @@ inline PythonResult RunPython(const std::string& script, const std::string& argu
   const ScratchDirectory scratch;
   std::ofstream(scratch.File("script.py")) << script;
   const char* python = std::getenv("PITH_TEST_PYTHON");
-  const std::string command = absl::StrCat("'", python != nullptr ? python : "python3", "' '", scratch.File("script.py"), "' ", arguments, " 2>&1");
+  const std::string command = absl::StrCat("'", python != nullptr ? python : "python3", "' '", scratch.File("script.py"), "' ", arguments,
+                                           " 2>&1");
   PythonResult result;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return result;

@@ -27,9 +27,9 @@ struct ElementType {
 
 // Every type the format defines. DType covers those pith computes with.
 constexpr ElementType kElementTypes[] = {
-    {"BOOL", 8}, {"F4", 4},       {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},           {"I8", 8},           {"F8_E5M2", 8}, {"F8_E4M3", 8},
-    {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16}, {"F16", 16}, {"BF16", 16}, {"I32", 32},
-    {"U32", 32}, {"F32", 32},     {"C64", 64},    {"F64", 64},    {"I64", 64},         {"U64", 64}};
+    {"BOOL", 8},    {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8},
+    {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},    {"U16", 16}, {"F16", 16}, {"BF16", 16},   {"I32", 32},
+    {"U32", 32},    {"F32", 32},        {"C64", 64},        {"F64", 64},    {"I64", 64}, {"U64", 64}};
 
 int ElementBits(absl::string_view type) {
   for (const ElementType& row : kElementTypes) {
@@ -166,7 +166,8 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
     switch (field_) {
       case Field::kNone: return FailWith(absl::StrCat(Quoted(name_), ": expected an object, found ", found));
       case Field::kDType: return FailWith(absl::StrCat(Quoted(name_), ": dtype: expected a type such as \"BF16\", found ", found));
-      case Field::kShape: return FailWith(absl::StrCat(Quoted(name_), ": shape: expected an array of dimensions of at least 0, found ", found));
+      case Field::kShape:
+        return FailWith(absl::StrCat(Quoted(name_), ": shape: expected an array of dimensions of at least 0, found ", found));
       default: return FailWith(absl::StrCat(Quoted(name_), ": data_offsets: expected two integers [begin, end], found ", found));
     }
   }
@@ -181,8 +182,8 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
 };
 
 struct HeaderText {
-  absl::string_view json;    // without the padding
-  uint64_t data_begin = 0;   // where the data section starts in the file
+  absl::string_view json;   // without the padding
+  uint64_t data_begin = 0;  // where the data section starts in the file
 };
 
 // The header's JSON text, checked for its bounds, its first byte and its padding.

@@ -27,15 +27,15 @@ namespace pith {
 
 struct SafetensorsTensor {
   std::string name;
-  std::string type;                  // as written: "BF16", "F4", ...
-  std::optional<DType> dtype;        // nullopt for the types that only other tools compute with (F4, F6_*, F8_E8M0, *FNUZ, C64)
+  std::string type;            // as written: "BF16", "F4", ...
+  std::optional<DType> dtype;  // nullopt for the types that only other tools compute with (F4, F6_*, F8_E8M0, *FNUZ, C64)
   Shape shape;
-  uint64_t begin = 0, end = 0;       // byte range in the file
+  uint64_t begin = 0, end = 0;  // byte range in the file
 };
 
 struct SafetensorsHeader {
-  std::vector<SafetensorsTensor> tensors;          // in file order
-  std::map<std::string, std::string> metadata;     // __metadata__
+  std::vector<SafetensorsTensor> tensors;       // in file order
+  std::map<std::string, std::string> metadata;  // __metadata__
 };
 
 // Parses the header of a file of `file_size` bytes that starts with `prefix` (which holds the header; the rest may be missing).

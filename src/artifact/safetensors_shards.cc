@@ -35,7 +35,8 @@ absl::Status NoWeights(const std::string& directory) {
   if (const auto names = ListDirectory(directory); names.ok()) {
     for (const std::string& name : *names) {
       if (HasPickleName(name)) {
-        found = absl::StrCat("only \"", Printable(name), "\", a name of pickled checkpoints, which are never opened since unpickling runs code");
+        found = absl::StrCat("only \"", Printable(name),
+                             "\", a name of pickled checkpoints, which are never opened since unpickling runs code");
       } else if (absl::EndsWith(name, ".gguf")) {
         found = absl::StrCat("\"", Printable(name), "\" (give the path of the GGUF file itself)");
       } else {
@@ -44,12 +45,15 @@ absl::Status NoWeights(const std::string& directory) {
       break;
     }
   }
-  return MissingInputError(Printable(directory, 500), ": expected ", kSafetensorsFileName, " or ", kSafetensorsIndexName, ", found ", found);
+  return MissingInputError(Printable(directory, 500), ": expected ", kSafetensorsFileName, " or ", kSafetensorsIndexName, ", found ",
+                           found);
 }
 
 }  // namespace
 
-std::string ShardFileName(int64_t shard, int64_t num_shards) { return absl::StrFormat("model-%05d-of-%05d.safetensors", shard, num_shards); }
+std::string ShardFileName(int64_t shard, int64_t num_shards) {
+  return absl::StrFormat("model-%05d-of-%05d.safetensors", shard, num_shards);
+}
 
 absl::StatusOr<std::map<std::string, std::string>> ParseSafetensorsIndex(absl::string_view text) {
   const auto parsed = ParseJson(text, {.max_depth = 4, .max_bytes = kMaxIndexBytes});
@@ -57,7 +61,8 @@ absl::StatusOr<std::map<std::string, std::string>> ParseSafetensorsIndex(absl::s
   const Json& index = *parsed;
   if (!index.is_object()) return BadFileError("expected an object, found ", Printable(DumpJson(index), 40));
   for (const auto& [key, value] : index.items()) {
-    if (key != "metadata" && key != "weight_map") return BadFileError("expected only metadata and weight_map, found \"", Printable(key), "\"");
+    if (key != "metadata" && key != "weight_map")
+      return BadFileError("expected only metadata and weight_map, found \"", Printable(key), "\"");
   }
   const Json* weight_map = FindMember(index, "weight_map");
   if (weight_map == nullptr || !weight_map->is_object()) return BadFileError("weight_map: expected an object of tensor and file names");
@@ -116,7 +121,8 @@ absl::StatusOr<SafetensorsShards> SafetensorsShards::Open(const std::string& dir
   const std::string single = JoinPath(directory, kSafetensorsFileName), index_path = JoinPath(directory, kSafetensorsIndexName);
   SafetensorsShards shards;
   if (FileExists(single) && FileExists(index_path)) {
-    return BadFileError(Printable(directory, 500), ": expected either ", kSafetensorsFileName, " or ", kSafetensorsIndexName, ", found both");
+    return BadFileError(Printable(directory, 500), ": expected either ", kSafetensorsFileName, " or ", kSafetensorsIndexName,
+                        ", found both");
   }
   if (FileExists(single)) {
     RETURN_IF_ERROR(shards.AddFile(single));

@@ -23,8 +23,8 @@ inline constexpr char kSafetensorsIndexName[] = "model.safetensors.index.json";
 // "model-00002-of-00005.safetensors"
 std::string ShardFileName(int64_t shard, int64_t num_shards);
 
-// weight_map of an index: tensor name -> shard file name. Errors: kDataLoss for anything but {"metadata"?: {...}, "weight_map": {name: file}}
-// or a file name that could leave the directory (separators, "..", control characters) or does not end in ".safetensors".
+// weight_map of an index: tensor name -> shard file name. Errors: kDataLoss for anything but {"metadata"?: {...}, "weight_map": {name:
+// file}} or a file name that could leave the directory (separators, "..", control characters) or does not end in ".safetensors".
 absl::StatusOr<std::map<std::string, std::string>> ParseSafetensorsIndex(absl::string_view text);
 // The text of an index, as transformers writes it.
 std::string MakeSafetensorsIndex(const std::map<std::string, std::string>& weight_map, uint64_t total_size);

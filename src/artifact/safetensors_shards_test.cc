@@ -28,7 +28,8 @@ std::string IndexError(absl::string_view text) {
 }
 
 TEST(SafetensorsIndex, RoundTrip) {
-  const std::map<std::string, std::string> map = {{"a", "model-00001-of-00002.safetensors"}, {"b.weight", "model-00002-of-00002.safetensors"}};
+  const std::map<std::string, std::string> map = {{"a", "model-00001-of-00002.safetensors"},
+                                                  {"b.weight", "model-00002-of-00002.safetensors"}};
   const std::string text = MakeSafetensorsIndex(map, 12345);
   EXPECT_EQ(text,
             "{\n  \"metadata\": {\n    \"total_size\": 12345\n  },\n  \"weight_map\": {\n    \"a\": \"model-00001-of-00002.safetensors\",\n"
@@ -39,7 +40,7 @@ TEST(SafetensorsIndex, RoundTrip) {
 
 TEST(SafetensorsIndex, RefusesNamesThatLeaveTheDirectory) {
   for (const char* name : {"../m.safetensors", "/etc/m.safetensors", "sub/m.safetensors", "..\\\\m.safetensors", ".safetensors",
-                                  "..safetensors", "m\\u0000.safetensors", "m\\n.safetensors", "", "..", ".hidden.safetensors"}) {
+                           "..safetensors", "m\\u0000.safetensors", "m\\n.safetensors", "", "..", ".hidden.safetensors"}) {
     EXPECT_THAT(IndexError(absl::StrCat(R"({"weight_map":{"a":")", name, "\"}}")), HasSubstr("weight_map: expected")) << name;
   }
   EXPECT_THAT(IndexError(absl::StrCat(R"({"weight_map":{"a":")", std::string(300, 'x'), ".safetensors\"}}")), HasSubstr("1 to 255 bytes"));
@@ -62,7 +63,9 @@ TEST(SafetensorsIndex, RefusesOtherShapes) {
 
 class SafetensorsShardsTest : public testing::Test {
  protected:
-  void Index(const std::string& weight_map) { WriteTestFile(scratch_.File(kSafetensorsIndexName), absl::StrCat("{\"weight_map\":{", weight_map, "}}")); }
+  void Index(const std::string& weight_map) {
+    WriteTestFile(scratch_.File(kSafetensorsIndexName), absl::StrCat("{\"weight_map\":{", weight_map, "}}"));
+  }
   std::string Error() {
     const auto shards = SafetensorsShards::Open(scratch_.path());
     return shards.ok() ? "accepted" : std::string(shards.status().message());

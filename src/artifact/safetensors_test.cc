@@ -30,7 +30,9 @@ std::string Error(const std::string& bytes) {
 }
 
 // The error of a header over `data_bytes` bytes of data.
-std::string HeaderError(const std::string& header, size_t data_bytes) { return Error(SafetensorsBytes(header, std::string(data_bytes, 'x'))); }
+std::string HeaderError(const std::string& header, size_t data_bytes) {
+  return Error(SafetensorsBytes(header, std::string(data_bytes, 'x')));
+}
 
 TEST(Safetensors, ReadsTensorsInFileOrder) {
   const ScratchDirectory scratch;
@@ -54,15 +56,16 @@ TEST(Safetensors, ReadsTensorsInFileOrder) {
 
 TEST(Safetensors, AcceptsWhatTheRulesAllow) {
   EXPECT_TRUE(Parse(SafetensorsBytes("{}", "")).ok());
-  EXPECT_TRUE(Parse(SafetensorsBytes("{}     ", "")).ok());                          // padding
+  EXPECT_TRUE(Parse(SafetensorsBytes("{}     ", "")).ok());  // padding
   EXPECT_TRUE(Parse(SafetensorsBytes(R"({"__metadata__":{}})", "")).ok());
   EXPECT_TRUE(Parse(SafetensorsBytes(R"({"s":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})", "12345678")).ok());  // rank 0
   EXPECT_TRUE(Parse(SafetensorsBytes(R"({"z":{"dtype":"F32","shape":[0,4],"data_offsets":[0,0]}})", "")).ok());
   // Empty tensors may lie at the start, between others and at the end.
-  EXPECT_TRUE(Parse(SafetensorsBytes(R"({"z":{"dtype":"U8","shape":[0],"data_offsets":[2,2]},"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
-                                     R"("y":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
-                                     "xyz"))
-                  .ok());
+  EXPECT_TRUE(
+      Parse(SafetensorsBytes(R"({"z":{"dtype":"U8","shape":[0],"data_offsets":[2,2]},"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
+                             R"("y":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
+                             "xyz"))
+          .ok());
   // Two F4 elements are one byte; four F6 elements are three.
   const auto packed = Parse(SafetensorsBytes(
       R"({"f":{"dtype":"F4","shape":[2],"data_offsets":[0,1]},"g":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[1,4]}})", "abcd"));
@@ -73,14 +76,17 @@ TEST(Safetensors, AcceptsWhatTheRulesAllow) {
 
 TEST(Safetensors, EveryTypeHasItsSize) {
   const std::vector<std::pair<std::string, int>> bits = {
-      {"BOOL", 8}, {"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8}, {"I8", 8}, {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8},
-      {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16}, {"F16", 16}, {"BF16", 16}, {"I32", 32}, {"U32", 32},
-      {"F32", 32}, {"C64", 64}, {"F64", 64}, {"I64", 64}, {"U64", 64}};
+      {"BOOL", 8},    {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8},
+      {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},    {"U16", 16}, {"F16", 16}, {"BF16", 16},   {"I32", 32},
+      {"U32", 32},    {"F32", 32},        {"C64", 64},        {"F64", 64},    {"I64", 64}, {"U64", 64}};
   for (const auto& [type, size] : bits) {
-    const auto header = [&, type = type](int bytes) { return absl::StrCat(R"({"t":{"dtype":")", type, R"(","shape":[4],"data_offsets":[0,)", bytes, "]}}"); };
+    const auto header = [&, type = type](int bytes) {
+      return absl::StrCat(R"({"t":{"dtype":")", type, R"(","shape":[4],"data_offsets":[0,)", bytes, "]}}");
+    };
     EXPECT_EQ(HeaderError(header(size / 2), size / 2), "accepted") << type;
     EXPECT_THAT(HeaderError(header(size / 2 + 1), size / 2 + 1), HasSubstr("data_offsets: expected ")) << type;
-    EXPECT_EQ(ParseDType(type).has_value(), Parse(SafetensorsBytes(header(size / 2), std::string(size / 2, 'x')))->tensors[0].dtype.has_value());
+    EXPECT_EQ(ParseDType(type).has_value(),
+              Parse(SafetensorsBytes(header(size / 2), std::string(size / 2, 'x')))->tensors[0].dtype.has_value());
   }
 }
 
@@ -117,31 +123,37 @@ TEST(Safetensors, EntriesHaveExactlyTheirThreeFields) {
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","data_offsets":[0,1]}})", 1), HasSubstr("found no shape"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1]}})", 1), HasSubstr("found no data_offsets"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"extra":1}})", 1), HasSubstr("found \"extra\""));
-  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}})", 1), HasSubstr("\"shape\" once, found it twice"));
+  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}})", 1),
+              HasSubstr("\"shape\" once, found it twice"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,1]}})", 1), HasSubstr("found more than two offsets"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}})", 1), HasSubstr("found 1 offsets"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[-1,0]}})", 1), HasSubstr("found a negative integer"));
-  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}})", 1), HasSubstr("shape: expected an array of dimensions"));
+  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}})", 1),
+              HasSubstr("shape: expected an array of dimensions"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", 1), HasSubstr("found a negative integer"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[[1]],"data_offsets":[0,1]}})", 1), HasSubstr("found an array"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":1,"data_offsets":[0,1]}})", 1), HasSubstr("found a number"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[{}],"data_offsets":[0,1]}})", 1), HasSubstr("found an object"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":["1"],"data_offsets":[0,1]}})", 1), HasSubstr("found a string"));
-  EXPECT_THAT(HeaderError(R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,1]}})", 1), HasSubstr("dtype: expected a type such as \"BF16\", found a number"));
+  EXPECT_THAT(HeaderError(R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,1]}})", 1),
+              HasSubstr("dtype: expected a type such as \"BF16\", found a number"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"f32","shape":[1],"data_offsets":[0,4]}})", 4), HasSubstr("found \"f32\", which is no type"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"","shape":[1],"data_offsets":[0,4]}})", 4), HasSubstr("which is no type"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"I128","shape":[9999999],"data_offsets":[99999,5]}})", 4), HasSubstr("I128"));
   std::string dims = "1";
   for (int i = 0; i < 32; ++i) dims += ",1";
-  EXPECT_THAT(HeaderError(absl::StrCat(R"({"a":{"dtype":"U8","shape":[)", dims, R"(],"data_offsets":[0,1]}})"), 1), HasSubstr("more than 32 dimensions"));
+  EXPECT_THAT(HeaderError(absl::StrCat(R"({"a":{"dtype":"U8","shape":[)", dims, R"(],"data_offsets":[0,1]}})"), 1),
+              HasSubstr("more than 32 dimensions"));
 }
 
 TEST(Safetensors, NamesAreDistinctAndEscapedInMessages) {
-  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
-              HasSubstr("found tensor \"a\" twice"));
+  EXPECT_THAT(
+      HeaderError(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
+      HasSubstr("found tensor \"a\" twice"));
   // The same name once escaped, once not.
-  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"\u0061":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2),
-              HasSubstr("twice"));
+  EXPECT_THAT(
+      HeaderError(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"\u0061":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2),
+      HasSubstr("twice"));
   EXPECT_THAT(HeaderError(R"({"evil\u001b[2J\n":{"dtype":"U8","shape":[1],"data_offsets":[3,4]}})", 4), HasSubstr("\"evil\\x1B[2J\\x0A\""));
 }
 
@@ -156,28 +168,33 @@ TEST(Safetensors, MetadataMapsStringsToStrings) {
 }
 
 TEST(Safetensors, SizesDoNotOverflow) {
-  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F32","shape":[9223372036854775807],"data_offsets":[0,4]}})", 4), HasSubstr("less than 2^64 bits"));
+  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F32","shape":[9223372036854775807],"data_offsets":[0,4]}})", 4),
+              HasSubstr("less than 2^64 bits"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,4]}})", 4), HasSubstr("2^63"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,4]}})", 4), HasSubstr("2^64"));
   // 2^32 * 2^32 wraps to 0, 2^33 * 2^28 * 32 bits wraps to 2^66 mod 2^64 = 0.
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0), HasSubstr("2^64 bits"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F32","shape":[8589934592,268435456],"data_offsets":[0,0]}})", 0), HasSubstr("2^64 bits"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,0],"data_offsets":[0,0]}})", 0), HasSubstr("2^64 bits"));
-  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2), HasSubstr("expected whole bytes, found 12 bits of F4"));
-  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8), HasSubstr("expected begin <= end, found [8, 0]"));
+  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2),
+              HasSubstr("expected whole bytes, found 12 bits of F4"));
+  EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8),
+              HasSubstr("expected begin <= end, found [8, 0]"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"F32","shape":[1000000000],"data_offsets":[0,8]}})", 8),
               HasSubstr("expected 4000000000 bytes for F32 [1000000000], found 8 in [0, 8]"));
 }
 
 TEST(Safetensors, RangesCoverTheDataExactly) {
   const auto two = [](int b0, int e0, int b1, int e1) {
-    return absl::StrCat(R"({"a":{"dtype":"U8","shape":[)", e0 - b0, R"(],"data_offsets":[)", b0, ",", e0, R"(]},"b":{"dtype":"U8","shape":[)", e1 - b1,
-                        R"(],"data_offsets":[)", b1, ",", e1, "]}}");
+    return absl::StrCat(R"({"a":{"dtype":"U8","shape":[)", e0 - b0, R"(],"data_offsets":[)", b0, ",", e0,
+                        R"(]},"b":{"dtype":"U8","shape":[)", e1 - b1, R"(],"data_offsets":[)", b1, ",", e1, "]}}");
   };
   EXPECT_EQ(HeaderError(two(0, 4, 4, 8), 8), "accepted");
   EXPECT_EQ(HeaderError(two(4, 8, 0, 4), 8), "accepted");
-  EXPECT_THAT(HeaderError(two(1, 4, 4, 8), 8), HasSubstr("tensor \"a\": data_offsets: expected to begin at 0 (the start of the data), found [1, 4]"));
-  EXPECT_THAT(HeaderError(two(0, 4, 5, 8), 8), HasSubstr("tensor \"b\": data_offsets: expected to begin at 4 (the end of tensor \"a\"), found [5, 8]"));
+  EXPECT_THAT(HeaderError(two(1, 4, 4, 8), 8),
+              HasSubstr("tensor \"a\": data_offsets: expected to begin at 0 (the start of the data), found [1, 4]"));
+  EXPECT_THAT(HeaderError(two(0, 4, 5, 8), 8),
+              HasSubstr("tensor \"b\": data_offsets: expected to begin at 4 (the end of tensor \"a\"), found [5, 8]"));
   EXPECT_THAT(HeaderError(two(0, 4, 3, 8), 8), HasSubstr("expected to begin at 4"));  // overlap
   EXPECT_THAT(HeaderError(two(0, 8, 0, 8), 8), HasSubstr("expected to begin at 8"));  // the same range twice
   EXPECT_THAT(HeaderError(two(0, 8, 5, 5), 8), HasSubstr("expected to begin at 8"));  // empty inside another
@@ -220,7 +237,8 @@ TEST(Safetensors, LargeHeadersAreCheap) {
   std::string header = "{";
   constexpr int kTensors = 200'000;
   for (int i = 0; i < kTensors; ++i) {
-    absl::StrAppend(&header, i == 0 ? "" : ",", "\"model.layers.", i, R"(.weight":{"dtype":"U8","shape":[1],"data_offsets":[)", i, ",", i + 1, "]}");
+    absl::StrAppend(&header, i == 0 ? "" : ",", "\"model.layers.", i, R"(.weight":{"dtype":"U8","shape":[1],"data_offsets":[)", i, ",",
+                    i + 1, "]}");
   }
   header += "}";
   const std::string bytes = SafetensorsBytes(header, std::string(kTensors, 'x'));

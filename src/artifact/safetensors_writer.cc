@@ -92,8 +92,8 @@ absl::Status SafetensorsWriter::WritePart(absl::string_view name, uint64_t offse
   const SafetensorsTensor& tensor = layout_.tensors[it->second];
   const uint64_t size = tensor.end - tensor.begin;
   if (offset > size || bytes.size() > size - offset || bytes.size() > size - written_[it->second]) {
-    return BugError(path_, ": tensor \"", name, "\": expected ", size, " bytes in all, found ", bytes.size(), " at offset ", offset, " after ",
-                    written_[it->second]);
+    return BugError(path_, ": tensor \"", name, "\": expected ", size, " bytes in all, found ", bytes.size(), " at offset ", offset,
+                    " after ", written_[it->second]);
   }
   written_[it->second] += bytes.size();
   return WriteAt(tensor.begin + offset, bytes);

@@ -34,8 +34,8 @@ struct TensorSpec {
 };
 
 struct SafetensorsLayout {
-  std::string prefix;                       // header length and header
-  std::vector<SafetensorsTensor> tensors;   // in file order, with byte ranges in the file
+  std::string prefix;                      // header length and header
+  std::vector<SafetensorsTensor> tensors;  // in file order, with byte ranges in the file
   uint64_t file_size = 0;
 };
 
@@ -70,9 +70,9 @@ class SafetensorsWriter {
   SafetensorsLayout layout_;
   AtomicFileWriter file_;
   std::unique_ptr<Sha256> hash_;
-  uint64_t hashed_bytes_ = 0;                                        // prefix of the file that hash_ has seen
-  absl::flat_hash_map<std::string, size_t> index_;                   // name -> position in layout_.tensors
-  std::vector<uint64_t> written_;                                    // bytes per tensor
+  uint64_t hashed_bytes_ = 0;                       // prefix of the file that hash_ has seen
+  absl::flat_hash_map<std::string, size_t> index_;  // name -> position in layout_.tensors
+  std::vector<uint64_t> written_;                   // bytes per tensor
 };
 
 }  // namespace pith

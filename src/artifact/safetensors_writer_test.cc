@@ -46,14 +46,18 @@ TEST(SafetensorsWriter, RefusesWhatTheReaderWould) {
   EXPECT_FALSE(LayOutSafetensors({{"__metadata__", DType::kU8, {1}}}, {{"format", "pt"}}).ok());
   EXPECT_FALSE(LayOutSafetensors({{"a\xff", DType::kU8, {1}}}, {}).ok());
   EXPECT_FALSE(LayOutSafetensors({{"a", DType::kF64, {int64_t{1} << 31, int64_t{1} << 31}}}, {}).ok());
-  EXPECT_FALSE(LayOutSafetensors({{"a", DType::kF64, {int64_t{1} << 60}}, {"b", DType::kF64, {int64_t{1} << 60}}, {"c", DType::kU8, {int64_t{1} << 61}}}, {}).ok());
+  EXPECT_FALSE(
+      LayOutSafetensors(
+          {{"a", DType::kF64, {int64_t{1} << 60}}, {"b", DType::kF64, {int64_t{1} << 60}}, {"c", DType::kU8, {int64_t{1} << 61}}}, {})
+          .ok());
 }
 
 TEST(SafetensorsWriter, AnyOrderGivesTheSameFileAndHash) {
   const ScratchDirectory scratch;
   const std::map<std::string, size_t> sizes = {{"z", 3}, {"b", 8}, {"a", 2}, {"m", 16}, {"f", 4}};
   std::set<std::string> contents, hashes;
-  for (const std::vector<std::string>& order : {std::vector<std::string>{"m", "f", "a", "b", "z"}, {"z", "b", "a", "f", "m"}, {"b", "m", "z", "a", "f"}}) {
+  for (const std::vector<std::string>& order :
+       {std::vector<std::string>{"m", "f", "a", "b", "z"}, {"z", "b", "a", "f", "m"}, {"b", "m", "z", "a", "f"}}) {
     const std::string path = scratch.File("m.safetensors");
     auto writer = SafetensorsWriter::Create(path, kSpecs, {});
     ASSERT_TRUE(writer.ok()) << writer.status();
@@ -102,7 +106,8 @@ TEST(SafetensorsWriter, LeavesNothingWithoutCommit) {
     EXPECT_FALSE(FileExists(scratch.File("m.safetensors")));
   }
   EXPECT_TRUE(ListDirectory(scratch.path())->empty());
-  EXPECT_EQ(SafetensorsWriter::Create(scratch.File("absent/m.safetensors"), kSpecs, {}).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(SafetensorsWriter::Create(scratch.File("absent/m.safetensors"), kSpecs, {}).status().code(),
+            absl::StatusCode::kPermissionDenied);
 }
 
 // Whatever is written is read back: names, types, shapes, bytes, metadata.
@@ -110,8 +115,8 @@ TEST(SafetensorsWriter, RoundTrip) {
   const bool held = rc::check([] {
     const auto names = *rc::gen::unique<std::vector<std::string>>(rc::gen::suchThat(
         rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)), [](const std::string& name) { return name != "__metadata__"; }));
-    const auto metadata = *rc::gen::container<std::map<std::string, std::string>>(rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)),
-                                                                                  rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)));
+    const auto metadata = *rc::gen::container<std::map<std::string, std::string>>(
+        rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)), rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)));
     std::vector<TensorSpec> specs;
     std::map<std::string, std::vector<uint8_t>> data;
     for (const std::string& name : names) {
@@ -148,9 +153,9 @@ TEST(SafetensorsWriter, RoundTrip) {
 TEST(SafetensorsWriter, AgreesWithThePythonPackage) {
   if (!PythonHas("numpy, safetensors.numpy")) GTEST_SKIP() << "needs Python with numpy and safetensors (set PITH_TEST_PYTHON)";
   const ScratchDirectory scratch;
-  auto writer = SafetensorsWriter::Create(scratch.File("ours.safetensors"),
-                                          {{"x", DType::kF32, {2, 3}}, {"q", DType::kI8, {5}}, {"shape", DType::kI64, {2}}, {"e", DType::kF16, {0, 7}}},
-                                          {{"format", "pt"}});
+  auto writer = SafetensorsWriter::Create(
+      scratch.File("ours.safetensors"),
+      {{"x", DType::kF32, {2, 3}}, {"q", DType::kI8, {5}}, {"shape", DType::kI64, {2}}, {"e", DType::kF16, {0, 7}}}, {{"format", "pt"}});
   ASSERT_TRUE(writer.ok());
   const auto write = [&](const std::string& name, const std::string& raw) {
     return writer->Write(name, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(raw.data()), raw.size())).ok();
@@ -160,7 +165,8 @@ TEST(SafetensorsWriter, AgreesWithThePythonPackage) {
   ASSERT_TRUE(write("shape", RawBytes(std::vector<int64_t>{4096, 1376})));
   ASSERT_TRUE(write("e", ""));
   ASSERT_TRUE(writer->Commit().ok());
-  const PythonResult result = RunPython(R"(
+  const PythonResult result = RunPython(
+      R"(
 import sys, numpy as np
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
@@ -172,7 +178,8 @@ assert t["shape"].tolist() == [4096, 1376] and t["e"].shape == (0, 7)
 assert safe_open(sys.argv[1], "np").metadata() == {"format": "pt"}
 save_file({"w": np.arange(12, dtype=np.float64).reshape(3, 4), "u": np.array([1, 2, 65535], np.uint16), "s": np.array(7, np.int32)},
           sys.argv[2], metadata={"who": "python"})
-)", absl::StrCat("'", scratch.File("ours.safetensors"), "' '", scratch.File("theirs.safetensors"), "'"));
+)",
+      absl::StrCat("'", scratch.File("ours.safetensors"), "' '", scratch.File("theirs.safetensors"), "'"));
   ASSERT_EQ(result.exit_code, 0) << result.output;
   const auto theirs = SafetensorsFile::Open(scratch.File("theirs.safetensors"));
   ASSERT_TRUE(theirs.ok()) << theirs.status();
@@ -188,7 +195,8 @@ save_file({"w": np.arange(12, dtype=np.float64).reshape(3, 4), "u": np.array([1,
 TEST(SafetensorsWriter, SameBytesAsThePythonPackage) {
   if (!PythonHas("numpy, safetensors.numpy")) GTEST_SKIP() << "needs Python with numpy and safetensors (set PITH_TEST_PYTHON)";
   const ScratchDirectory scratch;
-  auto writer = SafetensorsWriter::Create(scratch.File("ours"), {{"b", DType::kF32, {2}}, {"a", DType::kF32, {1}}, {"c", DType::kU8, {3}}}, {{"format", "pt"}});
+  auto writer = SafetensorsWriter::Create(scratch.File("ours"), {{"b", DType::kF32, {2}}, {"a", DType::kF32, {1}}, {"c", DType::kU8, {3}}},
+                                          {{"format", "pt"}});
   ASSERT_TRUE(writer.ok());
   const std::string a = RawBytes(std::vector<float>{7}), b = RawBytes(std::vector<float>{1, 2}), c = "\1\2\3";
   const auto span = [](const std::string& raw) { return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(raw.data()), raw.size()); };
@@ -199,7 +207,8 @@ import sys, numpy as np
 from safetensors.numpy import save_file
 save_file({"c": np.array([1, 2, 3], np.uint8), "a": np.array([7], np.float32), "b": np.array([1, 2], np.float32)}, sys.argv[2], metadata={"format": "pt"})
 assert open(sys.argv[1], "rb").read() == open(sys.argv[2], "rb").read()
-)", absl::StrCat("'", scratch.File("ours"), "' '", scratch.File("theirs"), "'"));
+)",
+                                        absl::StrCat("'", scratch.File("ours"), "' '", scratch.File("theirs"), "'"));
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 

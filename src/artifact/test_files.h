@@ -75,8 +75,8 @@ class GgufBuilder {
   }
 
   std::string Build() const {
-    std::string file = absl::StrCat(magic, RawBytes(version), RawBytes(num_tensors_ + tensor_count_delta), RawBytes(num_kv_ + kv_count_delta),
-                                    kv_, infos_);
+    std::string file = absl::StrCat(magic, RawBytes(version), RawBytes(num_tensors_ + tensor_count_delta),
+                                    RawBytes(num_kv_ + kv_count_delta), kv_, infos_);
     if (num_tensors_ > 0) file.resize((file.size() + alignment - 1) / alignment * alignment, '\0');
     return file + data_;
   }

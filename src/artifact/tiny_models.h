@@ -33,9 +33,9 @@ struct TinyGguf {
   int64_t layers = 2, hidden = 8, ffn = 12, heads = 4, kv_heads = 2, head_dim = 2, vocab = 7;
   bool output = false, tokenizer = true;
   std::set<std::string> omit_tensors, omit_keys;
-  std::map<std::string, std::vector<int64_t>> dims;                    // replaces a tensor's dimensions (fastest first)
-  std::map<std::string, std::pair<uint32_t, std::string>> data;        // replaces a tensor's type and bytes
-  std::function<void(GgufBuilder&)> more;                              // adds metadata and tensors at the end
+  std::map<std::string, std::vector<int64_t>> dims;              // replaces a tensor's dimensions (fastest first)
+  std::map<std::string, std::pair<uint32_t, std::string>> data;  // replaces a tensor's type and bytes
+  std::function<void(GgufBuilder&)> more;                        // adds metadata and tensors at the end
 
   bool is(const std::string& name) const { return architecture == name; }
 
@@ -140,7 +140,8 @@ inline std::string TinySafetensors(const std::vector<TinyTensor>& tensors, int p
   Json header = Json::object();
   std::string data;
   for (const TinyTensor& tensor : tensors) {
-    header[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {data.size(), data.size() + tensor.data.size()}}};
+    header[tensor.name] = {
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {data.size(), data.size() + tensor.data.size()}}};
     data += tensor.data;
   }
   std::string text = DumpJson(header);
@@ -153,12 +154,9 @@ struct TinyDirectory {
   int64_t hidden = 8, ffn = 12, vocab = 7;
   Json config = {{"model_type", "llama"}, {"hidden_size", 8}, {"tie_word_embeddings", true}, {"eos_token_id", 2}};
   std::vector<TinyTensor> tensors = {
-      Bf16Tensor("model.embed_tokens.weight", {7, 8}),
-      Bf16Tensor("model.norm.weight", {8}),
-      Bf16Tensor("model.layers.0.input_layernorm.weight", {8}),
-      Bf16Tensor("model.layers.0.self_attn.q_proj.weight", {8, 8}),
-      Bf16Tensor("model.layers.0.self_attn.q_proj.bias", {8}),
-      Bf16Tensor("model.layers.0.mlp.up_proj.weight", {12, 8}),
+      Bf16Tensor("model.embed_tokens.weight", {7, 8}),          Bf16Tensor("model.norm.weight", {8}),
+      Bf16Tensor("model.layers.0.input_layernorm.weight", {8}), Bf16Tensor("model.layers.0.self_attn.q_proj.weight", {8, 8}),
+      Bf16Tensor("model.layers.0.self_attn.q_proj.bias", {8}),  Bf16Tensor("model.layers.0.mlp.up_proj.weight", {12, 8}),
   };
   int padding = 0;
 
