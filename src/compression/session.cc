@@ -93,9 +93,10 @@ absl::Status CheckFinite(const ArtifactReader& reader, const CompressionPlan& pl
   std::vector<float> values;
   int64_t done = 0;
   for (const PlannedModule& module : plan.modules) {
-    ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module.name));
-    values.resize(static_cast<size_t>(weight.dense->num_elements()));
-    RETURN_IF_ERROR(ConvertToFloat(*weight.dense, absl::MakeSpan(values)));
+    const absl::StatusOr<Weight> weight = reader.ReadWeight(module.name);
+    if (!weight.ok()) return weight.status();
+    values.resize(static_cast<size_t>(weight->dense->num_elements()));
+    RETURN_IF_ERROR(ConvertToFloat(*weight->dense, absl::MakeSpan(values)));
     if (const int64_t index = FindNonFinite(values); index >= 0) {
       return BadFileError(reader.path(), ": ", module.name, ".weight: expected finite values, found ", values[static_cast<size_t>(index)],
                           " at index ", index);
