@@ -1,5 +1,6 @@
 #include "quantization/quantization_scheme.h"
 
+#include <bit>
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -39,8 +40,8 @@ std::string DescribeRows(absl::Span<const RowLength> layers, absl::FunctionRef<b
     }
     const std::vector<int64_t> sizes = GroupSizes(in);
     parts.push_back(absl::StrCat(found.first, found.first == 1 ? " layer" : " layers", " with in=", in, " (", found.second,
-                                 found.first == 1 ? "" : ", ...", "; sizes that divide: ",
-                                 sizes.empty() ? std::string("none") : absl::StrJoin(sizes, " "), ")"));
+                                 found.first == 1 ? "" : ", ...",
+                                 "; sizes that divide: ", sizes.empty() ? std::string("none") : absl::StrJoin(sizes, " "), ")"));
   }
   return absl::StrJoin(parts, ", ");
 }
@@ -65,14 +66,18 @@ absl::StatusOr<int> ResolveGroupSize(absl::Span<const RowLength> layers, int req
   if (divisor == 0) return UsageError("group size: expected at least one layer with rows, found none");
   const std::vector<int64_t> sizes = GroupSizes(divisor);
   if (requested == 0) {
+    // Powers of two first: serving engines have kernels for 128, 64 and 32 only.
+    for (const int64_t size : sizes) {
+      if (std::has_single_bit(static_cast<uint64_t>(size))) return static_cast<int>(size);
+    }
     if (!sizes.empty()) return static_cast<int>(sizes.front());
     return UsageError("group size auto: expected a size from ", kSmallestAutoGroupSize, " to ", kLargestAutoGroupSize,
                       " that divides every row, found none: ", DescribeRows(layers, [](int64_t) { return true; }));
   }
   if (divisor % requested == 0) return requested;
   return UsageError("group size ", requested, ": expected a divisor of every row, found ",
-                    DescribeRows(layers, [&](int64_t in) { return in % requested != 0; }), "; sizes that divide every row: ",
-                    sizes.empty() ? std::string("none") : absl::StrJoin(sizes, " "));
+                    DescribeRows(layers, [&](int64_t in) { return in % requested != 0; }),
+                    "; sizes that divide every row: ", sizes.empty() ? std::string("none") : absl::StrJoin(sizes, " "));
 }
 
 }  // namespace pith

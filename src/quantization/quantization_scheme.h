@@ -13,8 +13,8 @@
 namespace pith {
 
 struct QuantizationScheme {
-  std::string name;                                    // "W4A16"
-  std::string format;                                  // "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "dense"
+  std::string name;    // "W4A16"
+  std::string format;  // "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "dense"
   std::optional<QuantizationArgs> weights;
   std::optional<QuantizationArgs> input_activations;
 };
@@ -39,8 +39,9 @@ struct RowLength {
   int64_t in = 0;
 };
 
-// The group size for a set of layers. requested > 0: that one, which must divide every row. requested == 0 ("auto"): the largest
-// size of at most 128 (and at least 16: smaller groups store more scale than code) that divides every row.
+// The group size for a set of layers. requested > 0: that one, which must divide every row. requested == 0 ("auto"): the largest power
+// of two from 16 to 128 that divides every row, since serving engines have kernels for those; where there is none, the largest size from 16
+// to 128 that does (smaller groups would store more scale than code).
 // Errors: kInvalidArgument naming rows that do not divide, and sizes that would.
 absl::StatusOr<int> ResolveGroupSize(absl::Span<const RowLength> layers, int requested);
 
