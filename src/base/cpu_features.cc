@@ -6,7 +6,24 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace pith {
+namespace {
+
+// CPUID leaf 7, subleaf 1, EAX bit 5; not every compiler knows the name for __builtin_cpu_supports.
+bool HasAvx512Bf16() {
+#if defined(__x86_64__)
+  unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) == 1 && (eax & (1u << 5)) != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
 
 absl::string_view IsaName(Isa isa) {
   switch (isa) {
@@ -25,8 +42,7 @@ Isa DetectIsa() {
                     __builtin_cpu_supports("bmi2");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16") &&
-                    __builtin_cpu_supports("avx512vbmi");
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni") && HasAvx512Bf16() && __builtin_cpu_supports("avx512vbmi");
   return vnni ? Isa::kAvx512Vnni : avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kScalar;
 #else
   return Isa::kScalar;

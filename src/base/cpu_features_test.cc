@@ -1,7 +1,10 @@
 #include "base/cpu_features.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -43,6 +46,22 @@ TEST_F(ForceIsa, UnknownNamesAreRefusedWithTheKnownOnes) {
     EXPECT_EQ(selected.status().code(), absl::StatusCode::kInvalidArgument) << name;
     EXPECT_THAT(std::string(selected.status().message()), testing::HasSubstr("avx512_vnni"));
   }
+}
+
+TEST(CpuFeatures, AgreesWithTheKernel) {
+  std::ifstream info("/proc/cpuinfo");
+  std::string flags;
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("flags", 0) == 0) flags = line + " ";
+  }
+  if (flags.empty()) GTEST_SKIP() << "no flags in /proc/cpuinfo";
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::all_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return flags.find(" " + name + " ") != std::string::npos; });
+  };
+  EXPECT_EQ(DetectIsa() >= Isa::kAvx2, has({"avx2", "fma", "f16c", "bmi2"}));
+  EXPECT_EQ(DetectIsa() >= Isa::kAvx512, has({"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl"}));
+  EXPECT_EQ(DetectIsa() >= Isa::kAvx512Vnni, has({"avx512f", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512vbmi"}));
 }
 
 TEST(CpuFeatures, DescriptionNamesTheInstructionSet) {

@@ -70,15 +70,15 @@ TEST(RandomStream, BelowIsInRangeAndFlat) {
   for (const int count : bins) chi_square += (count - 10000.0) * (count - 10000.0) / 10000.0;
   EXPECT_LT(chi_square, 6 + 4.5 * std::sqrt(12.0));
   EXPECT_EQ(random.Below(1), 0u);
-  // A bound just over half the range makes nearly every second draw a rejected one; the mean shows a bias if they were folded back.
-  const uint64_t bound = (uint64_t{1} << 63) + 1;
-  double sum = 0;
-  for (int i = 0; i < 4000; ++i) {
+  // Three quarters of the range: folding the last quarter back would give the lowest third half of all draws.
+  const uint64_t bound = uint64_t{3} << 62;
+  int lowest_third = 0;
+  for (int i = 0; i < 9000; ++i) {
     const uint64_t value = random.Below(bound);
     ASSERT_LT(value, bound);
-    sum += static_cast<double>(value) / static_cast<double>(bound);
+    lowest_third += value < bound / 3 ? 1 : 0;
   }
-  EXPECT_NEAR(sum / 4000, 0.5, 4.5 / std::sqrt(12.0 * 4000));
+  EXPECT_NEAR(lowest_third, 3000, 4.5 * std::sqrt(9000.0 * 2 / 9));
 }
 
 TEST(RandomStream, NormalHasTheRightMoments) {

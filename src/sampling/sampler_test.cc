@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "base/random.h"
 #include "gmock/gmock.h"
@@ -159,6 +160,13 @@ TEST(Sampler, ATokenKeepsItsNoiseWhenOthersAreFilteredAway) {
   EXPECT_GT(same, 75);
 }
 
+TEST(Sampler, GumbelNoiseIsTheDocumentedFunction) {
+  for (const int32_t token : {0, 1, 6, 7, 262143}) {
+    const double u = UniformOpenPair(5, 1234, token / 2)[token % 2];
+    EXPECT_EQ(GumbelNoise(5, 1234, token), -std::log(-std::log(u))) << token;
+  }
+}
+
 TEST(Sampler, GumbelNoiseHasTheRightMeanAndVariance) {
   double sum = 0, squares = 0;
   constexpr int kDraws = 200000;
@@ -246,6 +254,17 @@ TEST(Sampler, TopLogprobsMatchASortOfTheRow) {
   }
   params.logprobs = 20;
   EXPECT_EQ(Draw({1.0f, 2.0f, kNan}, params).top_logprobs.size(), 2u);
+}
+
+TEST(TokenLogprobs, ReportsAKnownTokenAsADrawWould) {
+  const std::vector<float> logits = {std::log(0.5f), std::log(0.125f), std::log(0.375f)};
+  const SampleResult result = TokenLogprobs(logits, 1, 2);
+  EXPECT_EQ(result.token, 1);
+  EXPECT_NEAR(result.logprob, std::log(0.125), 1e-6);
+  ASSERT_EQ(result.top_logprobs.size(), 2u);
+  EXPECT_EQ(result.top_logprobs[0].token, 0);
+  EXPECT_EQ(result.top_logprobs[1].token, 2);
+  EXPECT_TRUE(TokenLogprobs(logits, 1, -1).top_logprobs.empty());
 }
 
 TEST(ArgMax, EveryLengthAndPlace) {
