@@ -209,13 +209,7 @@ void RegisterAll() {
   }
 }
 
+const bool kRegistered = (RegisterAll(), true);
+
 }  // namespace
 }  // namespace pith
-
-int main(int argc, char** argv) {
-  pith::RegisterAll();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}

@@ -10,10 +10,10 @@ namespace pith {
 enum class Activation : int32_t { kSilu = 0, kGeluTanh = 1 };
 
 struct GatedActivationParams {
-  const float* gate = nullptr;      // [num_rows, dim], rows gate_stride floats apart
+  const float* gate = nullptr;  // [num_rows, dim], rows gate_stride floats apart
   const float* up = nullptr;
   int64_t gate_stride = 0, up_stride = 0;
-  uint16_t* out = nullptr;          // bf16 bits [num_rows, dim], rows out_stride elements apart
+  uint16_t* out = nullptr;  // bf16 bits [num_rows, dim], rows out_stride elements apart
   int64_t out_stride = 0;
   int64_t num_rows = 0, dim = 0;
   Activation activation = Activation::kSilu;

@@ -25,7 +25,8 @@ std::vector<uint16_t> RunOne(void (*run)(const GatedActivationParams&), Activati
                              const std::vector<float>& up) {
   const int64_t dim = static_cast<int64_t>(gate.size());
   GuardedBuffer<uint16_t> out(dim);
-  run({.gate = gate.data(), .up = up.data(), .out = out.data(), .num_rows = 1, .dim = dim, .activation = activation});
+  const PageEndBuffer<float> readable_gate(gate), readable_up(up);
+  run({.gate = readable_gate.data(), .up = readable_up.data(), .out = out.data(), .num_rows = 1, .dim = dim, .activation = activation});
   EXPECT_TRUE(out.Intact());
   return out.values();
 }

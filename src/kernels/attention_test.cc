@@ -284,6 +284,47 @@ TEST(AttentionTest, OneRowWithNaNDoesNotReachTheOthers) {
   }
 }
 
+// Query, caches and table end where the readable memory ends, the last token in the last slot of the last block.
+TEST(AttentionTest, ReadsNothingBeyondItsInputs) {
+  for (int64_t head_dim : {8, 24, 40, 64, 72, 96, 128}) {
+    const AttentionShape shape{.num_kv_heads = 2, .group = 3, .head_dim = head_dim, .num_tokens = 96};
+    AttentionInput in(shape, 17);
+    in.query.resize(in.query.size() - 3);  // the gap after the last row
+    PagedCache cache(in, 32, 5, 96);
+    cache.block_table = {0, 1, 2};
+    const size_t used = static_cast<size_t>(2 * cache.block_stride + cache.head_stride + 32 * head_dim);
+    cache.key.assign(used, ToBits(0.5f));
+    cache.value.assign(used, ToBits(-0.25f));
+    const PageEndBuffer<float> query(in.query);
+    const PageEndBuffer<uint16_t> key(cache.key), value(cache.value);
+    const PageEndBuffer<int32_t> table(cache.block_table);
+    for (const auto& row : RunnableRows(&OperatorEntry::attention)) {
+      std::vector<uint16_t> out(static_cast<size_t>(96 * 6 * head_dim));
+      std::vector<float> scratch(static_cast<size_t>(AttentionScratchFloats(6, 2, head_dim)));
+      row.run({.query = query.data(),
+               .query_stride = shape.query_stride(),
+               .out = out.data(),
+               .out_stride = 6 * head_dim,
+               .num_rows = 96,
+               .num_heads = 6,
+               .num_kv_heads = 2,
+               .head_dim = head_dim,
+               .key_cache = key.data(),
+               .value_cache = value.data(),
+               .block_table = table.data(),
+               .block_size = 32,
+               .block_stride = cache.block_stride,
+               .head_stride = cache.head_stride,
+               .kv_head_begin = 0,
+               .kv_head_end = 2,
+               .row_begin = 0,
+               .row_end = 96,
+               .scratch = scratch.data()});
+      EXPECT_THAT(out, testing::Each(ToBits(-0.25f))) << row.name << " head_dim " << head_dim;
+    }
+  }
+}
+
 TEST(AttentionTest, HandComputed) {
   // Two tokens, scores 0 and ln 3 for the second row: weights 1/4 and 3/4. The first row sees itself only.
   AttentionInput in({.head_dim = 8, .num_tokens = 2, .scale = 0.5f}, 1);

@@ -14,7 +14,7 @@ struct AppendShape {
 };
 
 constexpr AppendShape kShapes[] = {{1, 8, 4, 0, 1},    {2, 40, 4, 3, 6},    {3, 64, 32, 31, 2}, {1, 256, 16, 5, 40},
-                                   {4, 96, 32, 0, 70}, {2, 128, 64, 60, 9}, {5, 72, 8, 7, 17}};
+                                   {4, 96, 32, 0, 70}, {2, 128, 64, 60, 9}, {5, 72, 8, 7, 17},  {2, 13, 4, 2, 9}};
 
 TEST(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) {
   for (const AppendShape& s : kShapes) {
@@ -23,7 +23,8 @@ TEST(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) {
     std::vector<int32_t> table;
     for (int64_t b = 0; b < blocks; ++b) table.push_back(static_cast<int32_t>(blocks - 1 - b));
     const int64_t key_stride = s.num_kv_heads * s.head_dim + 1, value_stride = key_stride + 4;
-    const std::vector<float> key = NormalValues(s.num_rows * key_stride, 1), value = NormalValues(s.num_rows * value_stride, 2);
+    const std::vector<float> key = NormalValues(s.num_rows * key_stride - 1, 1), value = NormalValues(s.num_rows * value_stride - 5, 2);
+    const PageEndBuffer<float> readable_key(key), readable_value(value);
     std::vector<uint16_t> expected_key(static_cast<size_t>(blocks * block_stride), 0xBEEF), expected_value = expected_key;
     for (int64_t r = 0; r < s.num_rows; ++r) {
       for (int64_t h = 0; h < s.num_kv_heads; ++h) {
@@ -37,8 +38,8 @@ TEST(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) {
     }
     for (const auto& row : RunnableRows(&OperatorEntry::kv_append)) {
       GuardedBuffer<uint16_t> key_cache(blocks * block_stride, 0xBEEF), value_cache(blocks * block_stride, 0xBEEF);
-      row.run({.key = key.data(),
-               .value = value.data(),
+      row.run({.key = readable_key.data(),
+               .value = readable_value.data(),
                .key_stride = key_stride,
                .value_stride = value_stride,
                .num_rows = s.num_rows,

@@ -29,8 +29,7 @@ TEST(RmsNormTest, MatchesTheDefinition) {
   constexpr int64_t kRows = 3;
   for (int64_t dim : kDims) {
     const int64_t x_stride = dim + 5, out_stride = dim + 2;
-    const std::vector<float> x = NormalValues(kRows * x_stride, 1, 3.0f);
-    const std::vector<float> weight = NormalValues(dim, 2);
+    const PageEndBuffer<float> x(NormalValues((kRows - 1) * x_stride + dim, 1, 3.0f)), weight(NormalValues(dim, 2));
     const std::vector<float> old = NormalValues(kRows * out_stride, 3);
     for (const auto& row : RunnableRows(&OperatorEntry::rms_norm)) {
       GuardedBuffer<uint16_t> bf16(kRows * out_stride, 0xBEEF);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/cpu_features.h"
 #include "base/float_types.h"
@@ -55,6 +57,32 @@ template <typename T> class GuardedBuffer {
   static constexpr unsigned char kPattern = 0xA5;
   int64_t count_;
   std::vector<T> storage_;
+};
+
+// A copy of some values that ends where the readable memory ends: reading one element further, also by a masked vector load that a
+// sanitizer does not see, stops the test.
+template <typename T> class PageEndBuffer {
+ public:
+  explicit PageEndBuffer(const std::vector<T>& values) {
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t bytes = values.size() * sizeof(T);
+    const size_t readable = (bytes + page - 1) / page * page;
+    size_ = readable + page;
+    map_ = static_cast<char*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(map_ + readable, page, PROT_NONE);
+    data_ = reinterpret_cast<T*>(map_ + readable - bytes);
+    std::copy(values.begin(), values.end(), data_);
+  }
+  ~PageEndBuffer() { munmap(map_, size_); }
+  PageEndBuffer(const PageEndBuffer&) = delete;
+  PageEndBuffer& operator=(const PageEndBuffer&) = delete;
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+
+ private:
+  char* map_;
+  size_t size_;
+  T* data_;
 };
 
 inline std::vector<float> NormalValues(int64_t count, uint64_t seed, float scale = 1.0f) {

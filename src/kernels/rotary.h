@@ -8,11 +8,11 @@
 namespace pith {
 
 struct RotaryParams {
-  float* x = nullptr;               // [num_rows, num_heads, head_dim], rows x_stride floats apart
+  float* x = nullptr;  // [num_rows, num_heads, head_dim], rows x_stride floats apart
   int64_t x_stride = 0;
   int64_t num_rows = 0, num_heads = 0, head_dim = 0, rotary_dim = 0;  // rotary_dim even, <= head_dim
-  const int32_t* position = nullptr;  // [num_rows]
-  const float* cos = nullptr;       // [max_position, rotary_dim / 2], scaled for the model's RoPE variant
+  const int32_t* position = nullptr;                                  // [num_rows]
+  const float* cos = nullptr;                                         // [max_position, rotary_dim / 2], scaled for the model's RoPE variant
   const float* sin = nullptr;
 };
 

@@ -36,6 +36,7 @@ TEST(RotaryTest, MatchesTheDefinition) {
   for (const RotaryShape& s : kShapes) {
     const int64_t half = s.rotary_dim / 2, stride = s.num_heads * s.head_dim + 3;
     const std::vector<float> cos = Angles(half, std::cos), sin = Angles(half, std::sin), x = NormalValues(num_rows * stride, 9);
+    const PageEndBuffer<float> readable_cos(cos), readable_sin(sin);  // position 49 is their last row
     for (const auto& row : RunnableRows(&OperatorEntry::rotary)) {
       GuardedBuffer<float> out(num_rows * stride);
       std::copy(x.begin(), x.end(), out.data());
@@ -46,8 +47,8 @@ TEST(RotaryTest, MatchesTheDefinition) {
                .head_dim = s.head_dim,
                .rotary_dim = s.rotary_dim,
                .position = position.data(),
-               .cos = cos.data(),
-               .sin = sin.data()});
+               .cos = readable_cos.data(),
+               .sin = readable_sin.data()});
       EXPECT_TRUE(out.Intact()) << row.name;
       for (int64_t at = 0; at < num_rows * stride; ++at) {
         const int64_t r = at / stride, d = at % stride % s.head_dim;

@@ -32,13 +32,6 @@ struct AttentionTile {
   float* correction;  // [queries] exp(old max - new max) of this chunk
 };
 
-// Where the tokens of a chunk lie: element offsets from the head's first key (and value). The tile needs the tokens [begin, end); the
-// others have the offset of a neighbour, so that every offset may be prefetched.
-struct ChunkTokens {
-  int64_t begin, end;  // relative to the chunk, in [0, kAttentionChunk]
-  int64_t offset[kAttentionChunk];
-};
-
 inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -69,22 +62,22 @@ inline AttentionTile CarveScratch(const AttentionParams& p, int64_t dims_per_vec
   return tile;
 }
 
-// The tokens of a chunk that lie in [begin, end); there is at least one.
-inline void LocateTokens(const AttentionParams& p, int64_t chunk, int64_t begin, int64_t end, ChunkTokens& tokens) {
-  begin = Larger(begin, chunk);
-  tokens.begin = begin - chunk;
-  tokens.end = Smaller(end - chunk, kAttentionChunk);
-  int64_t block = begin / p.block_size;
-  int64_t slot = begin % p.block_size;
-  for (int64_t t = tokens.begin; t < tokens.end; ++t) {
-    tokens.offset[t] = p.block_table[block] * p.block_stride + slot * p.head_dim;
+// Where the tokens of a chunk lie: element offsets from the head's first key (and value). The tile needs the tokens in [begin, end), at
+// least one of them in this chunk; the others get the offset of a neighbour, so that every offset may be read (their scores are masked).
+inline void LocateTokens(const AttentionParams& p, int64_t chunk, int64_t begin, int64_t end, int64_t* offset) {
+  const int64_t first = Larger(begin - chunk, 0);
+  const int64_t last = Smaller(end - chunk, kAttentionChunk) - 1;
+  int64_t block = (chunk + first) / p.block_size;
+  int64_t slot = (chunk + first) % p.block_size;
+  for (int64_t t = first; t <= last; ++t) {
+    offset[t] = p.block_table[block] * p.block_stride + slot * p.head_dim;
     if (++slot == p.block_size) {
       slot = 0;
       ++block;
     }
   }
-  for (int64_t t = 0; t < tokens.begin; ++t) tokens.offset[t] = tokens.offset[tokens.begin];
-  for (int64_t t = tokens.end; t < kAttentionChunk; ++t) tokens.offset[t] = tokens.offset[tokens.end - 1];
+  for (int64_t t = 0; t < first; ++t) offset[t] = offset[first];
+  for (int64_t t = last + 1; t < kAttentionChunk; ++t) offset[t] = offset[last];
 }
 
 // How many of `left` queries go together when at most `most` can: as even as possible (7 of at most 6 are 4 and 3, not 6 and 1).
@@ -96,11 +89,10 @@ inline int64_t QueriesTogether(int64_t left, int64_t most) {
 // One chunk for the rows of the tile that see any of it. Meanwhile the keys and values at next_offset are fetched: blocks lie anywhere, so
 // the hardware cannot guess where a sequence goes on.
 template <typename Lanes>
-void AttendChunk(const AttentionParams& p, const AttentionTile& tile, int64_t chunk, const ChunkTokens& tokens,
-                 const int64_t* next_offset) {
+void AttendChunk(const AttentionParams& p, const AttentionTile& tile, int64_t chunk, const int64_t* offset, const int64_t* next_offset) {
   const uint16_t* keys = p.key_cache + tile.kv_head * p.head_stride;
   const uint16_t* values = p.value_cache + tile.kv_head * p.head_stride;
-  Lanes::TransposeKeys(tile, keys, tokens);
+  Lanes::TransposeKeys(tile, keys, offset);
   // Rows see [first, position]: both ends grow with the row, so the rows that see the chunk are consecutive.
   int64_t row = Larger(0, chunk - (p.first_position + tile.row));
   int64_t last_row = tile.num_rows;
@@ -115,14 +107,14 @@ void AttendChunk(const AttentionParams& p, const AttentionTile& tile, int64_t ch
       ++next;
     }
     Lanes::Softmax(tile, row * tile.group, next * tile.group, begin, end);
-    Lanes::AddValues(tile, row * tile.group, next * tile.group, values, tokens.offset, next_offset, begin, end);
+    Lanes::AddValues(tile, row * tile.group, next * tile.group, values, offset, next_offset, begin, end);
     row = next;
   }
 }
 
 template <typename Lanes> void AttendTiles(const AttentionParams& p) {
   AttentionTile tile = CarveScratch(p, Lanes::kDimsPerVector);
-  ChunkTokens tokens[2];  // of this chunk and of the next
+  int64_t offset[2][kAttentionChunk];  // of this chunk's tokens and of the next one's
   for (tile.kv_head = p.kv_head_begin; tile.kv_head < p.kv_head_end; ++tile.kv_head) {
     for (tile.row = p.row_begin; tile.row < p.row_end; tile.row += kTileRows) {
       tile.num_rows = Smaller(kTileRows, p.row_end - tile.row);
@@ -130,11 +122,11 @@ template <typename Lanes> void AttendTiles(const AttentionParams& p) {
       const int64_t begin = FirstToken(p, tile.row);
       const int64_t end = p.first_position + tile.row + tile.num_rows;
       int64_t chunk = begin / kAttentionChunk * kAttentionChunk;
-      LocateTokens(p, chunk, begin, end, tokens[0]);
+      LocateTokens(p, chunk, begin, end, offset[0]);
       for (int current = 0; chunk < end; chunk += kAttentionChunk, current ^= 1) {
         const int next = chunk + kAttentionChunk < end ? current ^ 1 : current;
-        if (next != current) LocateTokens(p, chunk + kAttentionChunk, begin, end, tokens[next]);
-        AttendChunk<Lanes>(p, tile, chunk, tokens[current], tokens[next].offset);
+        if (next != current) LocateTokens(p, chunk + kAttentionChunk, begin, end, offset[next]);
+        AttendChunk<Lanes>(p, tile, chunk, offset[current], offset[next]);
       }
       Lanes::Finish(p, tile);
     }

@@ -10,6 +10,12 @@ namespace {
 
 constexpr int kQueriesTogether = 5;  // 5 x 2 accumulators, 2 operands, 2 pairs, a broadcast: 15 of 16 registers
 
+// 16 bf16, or 8 and zeros where a head ends after 8.
+inline __m256i LoadPairs(const uint16_t* in, int64_t left) {
+  return left >= 16 ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in))
+                    : _mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
+}
+
 // key[i][t..t+7] <- the bf16 pairs i..i+7 of 8 tokens: an 8 x 8 transposition of dwords, from rows to columns.
 inline void TransposePairs(const __m256i row[8], uint32_t* key, int64_t num_pairs) {
   __m256i a[8], b[8];
@@ -72,14 +78,13 @@ void ScoreQueries(const float* query, int64_t head_dim, const uint32_t* key, flo
 template <int N>
 void AddValuesOf(const AttentionTile& tile, int64_t query, int64_t dim, const uint16_t* values, const int64_t* offset,
                  const int64_t* next_offset, int64_t begin, int64_t end) {
-  const bool whole = tile.head_dim - dim >= 16;  // otherwise 8 dims are left
+  const int64_t left = tile.head_dim - dim;
   const float* weight = tile.score + query * kAttentionChunk;
   __m256 acc[N][2] = {};
   for (int64_t t = begin; t < end; ++t) {
     const uint16_t* value = values + offset[t] + dim;
     if (next_offset != nullptr && dim % 32 == 0) _mm_prefetch(values + next_offset[t] + dim, _MM_HINT_T0);  // once per cache line
-    const __m256i pairs = whole ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(value))
-                                : _mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(value)));
+    const __m256i pairs = LoadPairs(value, left);
     const __m256 even = EvenF32(pairs);
     const __m256 odd = OddF32(pairs);
 #pragma GCC unroll 5
@@ -118,22 +123,13 @@ struct Avx2Lanes {
     }
   }
 
-  static void TransposeKeys(const AttentionTile& tile, const uint16_t* keys, const ChunkTokens& tokens) {
+  static void TransposeKeys(const AttentionTile& tile, const uint16_t* keys, const int64_t* offset) {
     const int64_t num_pairs = tile.head_dim / 2;
     for (int64_t t = 0; t < kAttentionChunk; t += 8) {
       for (int64_t pair = 0; pair < num_pairs; pair += 8) {
-        const bool whole = num_pairs - pair >= 8;  // otherwise 4 pairs are left
         __m256i row[8];
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) {
-          if (t + i < tokens.begin || t + i >= tokens.end) {
-            row[i] = _mm256_setzero_si256();
-            continue;
-          }
-          const uint16_t* key = keys + tokens.offset[t + i] + 2 * pair;
-          row[i] = whole ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(key))
-                         : _mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(key)));
-        }
+        for (int i = 0; i < 8; ++i) row[i] = LoadPairs(keys + offset[t + i] + 2 * pair, tile.head_dim - 2 * pair);
         TransposePairs(row, tile.key + pair * kAttentionChunk + t, num_pairs - pair);
       }
     }

@@ -44,21 +44,6 @@ inline void TransposePairs(__m512i row[16], uint32_t* key, int64_t num_pairs) {
   }
 }
 
-// The keys of tokens t .. t + 15; all of them are needed, or those that are not count as 0.
-template <bool kAllNeeded> void TransposeTokens(const AttentionTile& tile, const uint16_t* keys, const ChunkTokens& tokens, int64_t t) {
-  const int64_t num_pairs = tile.head_dim / 2;
-  for (int64_t pair = 0; pair < num_pairs; pair += 16) {
-    const __mmask16 mask = FirstLanes(num_pairs - pair);
-    __m512i row[16];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) {
-      const bool needed = kAllNeeded || (t + i >= tokens.begin && t + i < tokens.end);
-      row[i] = needed ? _mm512_maskz_loadu_epi32(mask, keys + tokens.offset[t + i] + 2 * pair) : _mm512_setzero_si512();
-    }
-    TransposePairs(row, tile.key + pair * kAttentionChunk + t, num_pairs - pair);
-  }
-}
-
 // Scores of N queries with the chunk's 64 tokens, lanes over tokens.
 template <int N>
 void ScoreQueries(const float* query, int64_t head_dim, const uint32_t* key, float* score, const uint16_t* keys,
@@ -162,12 +147,15 @@ struct Avx512Lanes {
     }
   }
 
-  static void TransposeKeys(const AttentionTile& tile, const uint16_t* keys, const ChunkTokens& tokens) {
+  static void TransposeKeys(const AttentionTile& tile, const uint16_t* keys, const int64_t* offset) {
+    const int64_t num_pairs = tile.head_dim / 2;
     for (int64_t t = 0; t < kAttentionChunk; t += 16) {
-      if (tokens.begin <= t && t + 16 <= tokens.end) {
-        TransposeTokens<true>(tile, keys, tokens, t);
-      } else {
-        TransposeTokens<false>(tile, keys, tokens, t);
+      for (int64_t pair = 0; pair < num_pairs; pair += 16) {
+        const __mmask16 mask = FirstLanes(num_pairs - pair);
+        __m512i row[16];
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; ++i) row[i] = _mm512_maskz_loadu_epi32(mask, keys + offset[t + i] + 2 * pair);
+        TransposePairs(row, tile.key + pair * kAttentionChunk + t, num_pairs - pair);
       }
     }
   }
