@@ -56,9 +56,16 @@ class CorpusBuilder {
     corpus_.windows.push_back(std::move(window));
   }
 
+  // The tokenizer blames its caller for text that is no UTF-8; here the file is to blame.
+  absl::StatusOr<std::vector<int32_t>> EncodeText(absl::string_view text) const {
+    auto tokens = tokenizer_.Encode(text, {.add_special_tokens = false});
+    if (!tokens.ok()) return BadFileError(tokens.status().message());
+    return tokens;
+  }
+
   absl::Status AddText(const std::string& slice, absl::string_view text) {
     if (options_.limit > 0) text = CutAtCharacter(text, static_cast<size_t>(options_.limit * options_.context * kBytesPerToken));
-    ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer_.Encode(text, {.add_special_tokens = false}));
+    ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, EncodeText(text));
     const int64_t context = options_.context;
     int64_t taken = 0;
     for (int64_t begin = 0; begin + context <= static_cast<int64_t>(tokens.size()) && !Full(taken); begin += context, ++taken) {
@@ -78,8 +85,8 @@ class CorpusBuilder {
       const char* key = FindMember(*object, "text") != nullptr ? "text" : "content";
       const auto content = GetString(*object, key);
       if (!content.ok()) return Annotate(BadFileError("expected an object with \"text\" or \"content\", found none"), where);
-      const auto tokens = tokenizer_.Encode(*content, {.add_special_tokens = false});
-      if (!tokens.ok()) return Annotate(BadFileError(tokens.status().message()), where);
+      const auto tokens = EncodeText(*content);
+      if (!tokens.ok()) return Annotate(tokens.status(), where);
       taken += AddDocument(slice, *tokens, options_.limit - taken);
     }
     return absl::OkStatus();

@@ -1,0 +1,213 @@
+"""The subcommands: results, exit codes, determinism, and what is left behind after a refusal."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import harness
+import tiny_model
+from harness import PITH, run, run_json
+
+COMMANDS = ["convert", "inspect", "quantize", "eval", "run", "chat", "serve", "bench"]
+
+
+class HelpTest(harness.Case):
+    def test_every_command_explains_itself(self):
+        overview = run("--help")
+        self.assertExit(overview, 0)
+        for command in COMMANDS:
+            self.assertIn(command, overview.stdout)
+            page = run(command, "--help")
+            self.assertExit(page, 0)
+            for flag in ("--json", "--quiet", "--threads", "--log-level", "Example"):
+                self.assertIn(flag, page.stdout, command)
+
+    def test_usage_errors_are_exit_2(self):
+        for arguments in ([], ["nonsense"], ["run"], ["run", self.model, "x", "--no-such-flag"], ["run", self.model, "x", "--threads", "0"],
+                          ["run", self.model, "x", "--temperature", "3"], ["quantize", self.model]):
+            self.assertExit(run(*arguments), 2)
+
+
+class RunTest(harness.Case):
+    def tokens(self, *arguments):
+        return run_json("run", self.model, "Once upon a time", "-n", 24, "--ignore-eos", *arguments)["tokens"]
+
+    def test_tokens_do_not_depend_on_threads_or_chunks(self):
+        for sampling in (["--temperature", 0], ["--temperature", 0.9, "--seed", 7, "--top-p", 0.9]):
+            expected = self.tokens(*sampling, "--threads", 1)
+            self.assertEqual(len(expected), 24)
+            for arguments in (["--threads", 2], ["--prefill-chunk", 1], ["--prefill-chunk", 7], ["--threads", 2, "--prefill-chunk", 3]):
+                self.assertEqual(self.tokens(*sampling, *arguments), expected, arguments)
+        self.assertNotEqual(self.tokens("--temperature", 0.9, "--seed", 1), self.tokens("--temperature", 0.9, "--seed", 2))
+
+    def test_text_goes_to_stdout_and_everything_else_to_stderr(self):
+        finished = run("run", self.model, "abc", "-n", 4)
+        self.assertExit(finished, 0, "TTFT", "TPOT")
+        self.assertTrue(finished.stdout.startswith("abc"))
+        self.assertEqual(run("run", self.model, "abc", "-n", 4, "--quiet").stderr, "")
+
+    def test_the_prompt_may_come_from_standard_input(self):
+        self.assertEqual(run_json("run", self.model, "-n", 4, input="abc\n")["prompt"], "abc")
+
+    def test_a_full_stdout_is_no_success(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            finished = subprocess.run([PITH, "run", self.model, "abc", "-n", "4"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertExit(finished, 74, "stdout")
+
+    def test_a_forced_instruction_set_is_used(self):
+        for isa in ("scalar", "avx2"):
+            environment = {**os.environ, "PITH_FORCE_ISA": isa}
+            kernels = {t["isa"] for t in run_json("inspect", self.model, env=environment)["tensors"]}
+            self.assertEqual(kernels, {isa})
+        self.assertExit(run("run", self.model, "x", env={**os.environ, "PITH_FORCE_ISA": "sse9"}), 2, "PITH_FORCE_ISA")
+
+    def test_ctrl_c_ends_with_130(self):
+        process = subprocess.Popen([PITH, "chat", self.model], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdin.write(b"hello\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+
+
+class QuantizeTest(harness.Case):
+    def test_every_scheme_and_grouping_gives_an_artifact_that_runs(self):
+        for scheme in ("W8A16", "W4A16", "W4A16_ASYM"):
+            for group_size in ("auto", "channel", "tensor", "32"):
+                out = self.scratch / f"{scheme}-{group_size}"
+                report = run_json("quantize", self.model, "-o", out, "--scheme", scheme, "--group-size", group_size)["report"]
+                self.assertEqual(len(report["layers"]), 14)
+                limit = {"W8A16": 0.02, "W4A16": 0.5, "W4A16_ASYM": 0.5}[scheme]
+                self.assertLess(max(layer["relative_error"] for layer in report["layers"]), limit)
+                quality = run_json("eval", out, "--reference", self.model, "--data", self.text(), "--context", 64)["models"][0]["metrics"]
+                self.assertGreater(quality["kl_mean"]["value"], 0)
+                self.assertLess(quality["kl_mean"]["value"], 0.1 if scheme == "W8A16" else 20)
+
+    def text(self):
+        path = self.scratch / "text.txt"
+        if not path.exists():
+            path.write_text("The loom stood by the window, and she wove all day long. " * 12, encoding="utf-8")
+        return path
+
+    def test_auto_says_which_group_size_it_took(self):
+        finished = run("quantize", self.model, "-o", self.scratch / "auto", "--dry-run")
+        self.assertExit(finished, 0)
+        self.assertIn("groups of 64 (auto", finished.stdout)
+
+    def test_a_dry_run_writes_nothing_and_forecasts_every_byte(self):
+        out = self.scratch / "dry"
+        plan = run_json("quantize", self.model, "-o", out, "--dry-run")["plan"]
+        self.assertFalse(out.exists())
+        run_json("quantize", self.model, "-o", out)
+        size = (out / "model.safetensors").stat().st_size
+        header = 8 + int.from_bytes((out / "model.safetensors").read_bytes()[:8], "little")
+        self.assertEqual(plan["output_bytes"], size - header)
+
+    def test_the_same_bytes_for_any_number_of_threads(self):
+        hashes = []
+        for threads in (1, 2):
+            out = self.scratch / f"threads-{threads}"
+            run_json("quantize", self.model, "-o", out, "--threads", threads)
+            hashes.append(json.loads((out / "pith.json").read_text())["files"]["model.safetensors"]["sha256"])
+        self.assertEqual(hashes[0], hashes[1])
+
+    def test_refusals_leave_nothing_behind(self):
+        out = self.scratch / "refused"
+        refused = [
+            (["quantize", self.model, "-o", out, "--group-size", "48"], 2, "48"),
+            (["quantize", self.model, "-o", out, "--scheme", "W3A7"], 4, "W4A16"),
+            (["quantize", self.model, "-o", out, "--method", "magic"], 4, "rtn"),
+            (["quantize", self.model, "-o", self.model], 73, "tiny"),
+            (["quantize", self.scratch / "nowhere", "-o", out], 66, "nowhere"),
+            (["quantize", self.model, "-o", "/proc/nowhere/out"], 73, "/proc/nowhere"),
+            (["quantize", self.model, "-o", out, "--ignore", "re:("], 65, "re:("),
+        ]
+        before = sorted(p.name for p in self.scratch.iterdir())
+        for arguments, code, message in refused:
+            self.assertExit(run(*arguments), code, message)
+        self.assertEqual(sorted(p.name for p in self.scratch.iterdir()), before)
+
+    def test_weights_that_are_not_finite_are_named(self):
+        def spoil(tensors):
+            tensors["model.layers.1.mlp.up_proj.weight"][3, 5] = float("nan")
+        model = tiny_model.write(self.scratch / "nan", spoil=spoil)
+        self.assertExit(run("quantize", model, "-o", self.scratch / "nan-out"), 65, "model.layers.1.mlp.up_proj", "nan", str(3 * 64 + 5))
+        self.assertExit(run("run", model, "x"), 65, "model.layers.1.mlp.up_proj")
+        self.assertFalse((self.scratch / "nan-out").exists())
+
+    def test_models_that_cannot_be_run_are_refused(self):
+        cases = {
+            "unknown architecture": (lambda t: {"model_type": "mamba"}, 4, "llama"),
+            "absurd layer count": (lambda t: {"num_hidden_layers": 1 << 40}, 65, "num_hidden_layers"),
+            "missing tensor": (lambda t: t.pop("model.layers.0.mlp.up_proj.weight") is None or {}, 65, "up_proj"),
+            "wrong shape": (lambda t: t.update({"model.layers.0.mlp.up_proj.weight": t["model.layers.0.mlp.down_proj.weight"]}) or {}, 65, "up_proj"),
+        }
+        for name, (spoil, code, message) in cases.items():
+            model = tiny_model.write(self.scratch / name.replace(" ", "-"), spoil=spoil)
+            self.assertExit(run("run", model, "x"), code, message)
+
+    def test_a_truncated_file_is_refused(self):
+        model = tiny_model.write(self.scratch / "truncated")
+        weights = model / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-100])
+        for command in (["run", model, "x"], ["inspect", model], ["quantize", model, "-o", self.scratch / "truncated-out"]):
+            self.assertExit(run(*command), 65, "model.safetensors")
+
+    def test_interrupting_leaves_nothing_behind(self):
+        big = tiny_model.write(self.scratch / "big", hidden=1024, inter=4096, layers=3, heads=16, kv_heads=8)
+        out = self.scratch / "interrupted"
+        process = subprocess.Popen([PITH, "quantize", big, "-o", out, "--threads", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.4)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertFalse(out.exists())
+        self.assertEqual([p.name for p in self.scratch.iterdir() if "partial" in p.name], [])
+
+
+class EvalTest(harness.Case):
+    def test_a_model_against_itself_is_exactly_zero_and_bits_do_not_depend_on_threads(self):
+        text = self.scratch / "text.txt"
+        text.write_text("It rained on the roof of the mill. " * 40, encoding="utf-8")
+        out = self.scratch / "w4"
+        run_json("quantize", self.model, "-o", out, "--scheme", "W4A16")
+        results = [run_json("eval", self.model, out, "--reference", self.model, "--data", text, "--context", 64, "--threads", threads, "--chunk", chunk)
+                   for threads, chunk in ((1, 64), (2, 64), (2, 5))]
+        metrics = results[0]["models"][0]["metrics"]
+        self.assertEqual((metrics["kl_mean"]["value"], metrics["kl_max"]["value"], metrics["ppl_ratio"]["value"]), (0, 0, 1))
+        for result in results[1:]:
+            self.assertEqual(result["models"], results[0]["models"])
+        quantized = results[0]["models"][1]["metrics"]
+        self.assertGreater(quantized["kl_mean"]["value"], 0)
+        low, high = quantized["kl_mean"]["ci95"]
+        self.assertTrue(low <= quantized["kl_mean"]["value"] <= high)
+        self.assertEqual(results[0]["schema_version"], 1)
+
+    def test_slices_and_jsonl(self):
+        folder = self.scratch / "slices"
+        folder.mkdir()
+        (folder / "prose.txt").write_text("The river rose in the night. " * 20, encoding="utf-8")
+        (folder / "code.jsonl").write_text("\n".join(json.dumps({"text": f"for i in range({i}): print(i)"}) for i in range(9)), encoding="utf-8")
+        result = run_json("eval", self.model, "--reference", self.model, "--data", folder, "--context", 64, "--limit", 3)
+        self.assertEqual(list(result["models"][0]["slices"]), ["code", "prose"])
+        self.assertEqual(result["windows"], 6)
+
+    def test_bad_data_is_refused(self):
+        for name, content, code in (("short.txt", b"short", 65), ("bad.txt", b"\xff\xfe" * 500, 65), ("bad.jsonl", b"{\"text\": 1}\n", 65), ("data.parquet", b"x", 65)):
+            (self.scratch / name).write_bytes(content)
+            self.assertExit(run("eval", self.model, "--reference", self.model, "--data", self.scratch / name, "--context", 64), code, name)
+        self.assertExit(run("eval", self.model, "--reference", self.model, "--data", self.scratch / "absent.txt"), 66, "absent.txt")
+
+
+class BenchTest(harness.Case):
+    def test_rows_and_limits(self):
+        result = run_json("bench", self.model, "--prompt", 16, "--gen", 4, "--repeat", 2, "--batch", "1,2")
+        self.assertEqual([row["test"] for row in result["rows"]], ["pp16", "tg4", "pp16 b2", "tg4 b2"])
+        self.assertTrue(all(row["median_ts"] > 0 for row in result["rows"]))
+        self.assertGreater(result["limits"]["read_gb_per_s"], 0)
+
+
+if __name__ == "__main__":
+    harness.main()
