@@ -1,0 +1,48 @@
+#include "kernels/gemm_problem.h"
+
+#include <bit>
+
+#include "base/float_types.h"
+
+namespace pith {
+namespace {
+
+// Bits are compared, so that a negative zero counts as a value of its own and a NaN payload does too.
+bool SameBits(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
+
+}  // namespace
+
+GemmScale NarrowestExactScale(absl::Span<const float> scale, absl::Span<const float> min) {
+  bool f16 = true, bf16 = true;
+  for (const absl::Span<const float> values : {scale, min}) {
+    for (const float x : values) {
+      f16 = f16 && x == x && SameBits(ToFloat(ToFloat16(x)), x);
+      bf16 = bf16 && x == x && SameBits(RoundToBfloat16(x), x);
+      if (!f16 && !bf16) return GemmScale::kF32;
+    }
+  }
+  return f16 ? GemmScale::kF16 : GemmScale::kBf16;
+}
+
+GemmProblem DescribeGemm(const QuantizedTensor& weight) {
+  return {.n = weight.out,
+          .k = weight.in,
+          .group_size = weight.group_size,
+          .bits = weight.bits,
+          .has_zero_point = !weight.zero_point.empty(),
+          .has_min = !weight.min.empty(),
+          .scale = NarrowestExactScale(weight.scale, weight.min)};
+}
+
+GemmWeight GemmWeightFamily(const QuantizedTensor& weight) { return weight.bits <= 4 ? GemmWeight::kW4Grouped : GemmWeight::kW8Grouped; }
+
+GemmPrepackParams DescribePrepack(const QuantizedTensor& weight, const GemmProblem& problem) {
+  return {.problem = problem,
+          .code = weight.code.data(),
+          .scale = weight.scale.data(),
+          .zero_point = weight.zero_point.empty() ? nullptr : weight.zero_point.data(),
+          .min = weight.min.empty() ? nullptr : weight.min.data(),
+          .panel_end = (weight.out + kGemmPanel - 1) / kGemmPanel};
+}
+
+}  // namespace pith
