@@ -28,6 +28,7 @@ namespace pith {
 namespace {
 
 constexpr int64_t kRowBlock = 64;
+constexpr int64_t kPrefetchBytes = 3072;  // ahead in each panel's codes
 constexpr int64_t kMaxSums = 8 * kMaxOffsetGroups;  // sum_a of a row block: at least 8 rows at the largest number of groups
 
 PITH_ALWAYS_INLINE int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -47,7 +48,7 @@ struct RowBlock {
 template <typename Lanes>
 struct TileArgs {
   const PanelLayout* layout;
-  const uint8_t* panel[Lanes::kMaxPanels];
+  const uint8_t* panel;                            // the first one; they lie one after the other
   const uint8_t* scratch;                          // decoded planes of the chunk, panels interleaved; or null
   const typename Lanes::Activation* activation;    // row 0, at k_begin
   int64_t activation_stride;
@@ -71,7 +72,7 @@ PITH_ALWAYS_INLINE void FinishGroup(const TileArgs<Lanes>& args, int64_t g, type
   const PanelLayout& layout = *args.layout;
 #pragma GCC unroll 4
   for (int p = 0; p < P; ++p) {
-    const uint8_t* panel = args.panel[p];
+    const uint8_t* panel = args.panel + p * layout.panel_bytes;
     const Vec scale = LoadGroupValue<Lanes>(panel, layout.scale, g);
     float* total = args.total + p * kGemmPanel;
     if (layout.offset == GroupOffset::kNone) {
@@ -97,10 +98,17 @@ PITH_ALWAYS_INLINE void FinishGroup(const TileArgs<Lanes>& args, int64_t g, type
   }
 }
 
+// How far ahead of byte `position` of a panel to prefetch, when P panels are read side by side: the reading goes on P panels further.
+PITH_ALWAYS_INLINE int64_t PrefetchDistance(const PanelLayout& layout, int64_t position, int64_t panels) {
+  return position + kPrefetchBytes < layout.panel_bytes ? kPrefetchBytes : kPrefetchBytes + (panels - 1) * layout.panel_bytes;
+}
+
 // Multiplies `count` planes of a decoded unit of panel `p` with every row.
 template <typename Lanes, typename Format, int R, int P>
 PITH_ALWAYS_INLINE void MultiplyUnit(typename Format::Unit unit, int count, int p, const typename Lanes::Activation* activation,
                                      int64_t stride, typename Lanes::Vec (&acc)[R][P]) {
+  // Broadcasts come from memory again for every panel: kept in registers for the next one they would push out accumulators.
+  if constexpr (R * (Format::kUnitK / Lanes::kPlaneK) > 8) asm volatile("" : "+r"(activation));
 #pragma GCC unroll 8
   for (int t = 0; t < count; ++t) {
     const typename Lanes::Plane plane = Format::Decode(unit, t);
@@ -117,24 +125,28 @@ PITH_ALWAYS_INLINE void AccumulateCodes(const TileArgs<Lanes>& args, int64_t g, 
                            (k - g * args.layout->group_size) / Format::kUnitK * Format::kUnitBytes;
   const typename Lanes::Activation* activation = args.activation + (k - args.k_begin);
   const int64_t stride = args.activation_stride;
-  const uint8_t* code[P];
-  for (int p = 0; p < P; ++p) code[p] = args.panel[p] + position;
+  const uint8_t* code = args.panel + position;
+  const int64_t panel_bytes = args.layout->panel_bytes;
+  const int64_t ahead = PrefetchDistance(*args.layout, position, P);
   const int64_t units = length / Format::kUnitK;
 #pragma GCC unroll 2
-  for (int64_t u = 0; u < units; ++u, activation += Format::kUnitK) {
+  for (int64_t u = 0; u < units; ++u, activation += Format::kUnitK, code += Format::kUnitBytes) {
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
-      MultiplyUnit<Lanes, Format, R, P>(Format::Load(code[p] + u * Format::kUnitBytes), Format::kUnitK / Lanes::kPlaneK, p, activation,
+      __builtin_prefetch(code + p * panel_bytes + ahead);
+      MultiplyUnit<Lanes, Format, R, P>(Format::Load(code + p * panel_bytes), Format::kUnitK / Lanes::kPlaneK, p, activation,
                                         stride, acc);
     }
   }
   const int64_t rest = length - units * Format::kUnitK;
   if (rest == 0) return;
+#pragma GCC unroll 4
   for (int p = 0; p < P; ++p) {
-    const typename Format::Unit unit = Format::Load(code[p] + units * Format::kUnitBytes);
+    const typename Format::Unit unit = Format::Load(code + p * panel_bytes);
     if (rest >= Lanes::kPlaneK) {
       MultiplyUnit<Lanes, Format, R, P>(unit, static_cast<int>(rest / Lanes::kPlaneK), p, activation, stride, acc);
     } else if constexpr (Format::kDense && Lanes::kPlaneK == 2) {  // odd k: one where a plane has two
+#pragma GCC unroll 16
       for (int r = 0; r < R; ++r) acc[r][p] = Lanes::DotLast(acc[r][p], Format::Decode(unit, 0), activation + r * stride);
     }
   }
@@ -163,7 +175,9 @@ PITH_ALWAYS_INLINE void AccumulateScratch(const TileArgs<Lanes>& args, int64_t k
 template <typename Lanes, typename Format, bool kFromScratch, int R, int P>
 __attribute__((noinline)) void MultiplyTile(const TileArgs<Lanes>& args) {
   typename Lanes::Vec acc[R][P];
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
     for (int p = 0; p < P; ++p) acc[r][p] = Lanes::Load(args.acc + (r * P + p) * kGemmPanel);
   }
   const int64_t group_size = args.layout->group_size;
@@ -179,7 +193,9 @@ __attribute__((noinline)) void MultiplyTile(const TileArgs<Lanes>& args) {
     if constexpr (!Format::kDense) {
       if (end == group_end) {
         FinishGroup<Lanes, R, P>(args, g, acc);
+#pragma GCC unroll 16
         for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
           for (int p = 0; p < P; ++p) acc[r][p] = Lanes::Zero();
         }
       }
@@ -187,7 +203,9 @@ __attribute__((noinline)) void MultiplyTile(const TileArgs<Lanes>& args) {
     k = end;
     ++g;
   }
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
     for (int p = 0; p < P; ++p) Lanes::Store(args.acc + (r * P + p) * kGemmPanel, acc[r][p]);
   }
 }
@@ -239,7 +257,7 @@ PITH_ALWAYS_INLINE void ComputeDirect(RowBlock<Lanes>* block, int64_t panel) {
   alignas(64) float acc[R * P * kGemmPanel] = {}, total[R * P * kGemmPanel] = {};
   TileArgs<Lanes> args;
   args.layout = &block->layout;
-  for (int p = 0; p < P; ++p) args.panel[p] = params.weight + (panel + p) * block->layout.panel_bytes;
+  args.panel = params.weight + panel * block->layout.panel_bytes;
   args.sums = block->sums;
   args.acc = acc;
   args.total = total;
@@ -285,10 +303,12 @@ void DecodeChunk(const TileArgs<Lanes>& args, uint8_t* scratch) {
     const int64_t g = k / layout.group_size;
     const int64_t end = Min((g + 1) * layout.group_size, args.k_end);
     const int64_t position = layout.code_begin + g * layout.group_bytes + (k - g * layout.group_size) / Format::kUnitK * Format::kUnitBytes;
+    const int64_t ahead = PrefetchDistance(layout, position, P);
     for (int p = 0; p < P; ++p) {
       uint8_t* out = scratch + ((k - args.k_begin) / Lanes::kPlaneK * P + p) * Lanes::kPlaneBytes;
-      const uint8_t* code = args.panel[p] + position;
+      const uint8_t* code = args.panel + p * layout.panel_bytes + position;
       for (int64_t i = k; i < end; code += Format::kUnitBytes) {
+        __builtin_prefetch(code + ahead);
         const typename Format::Unit unit = Format::Load(code);
 #pragma GCC unroll 8
         for (int t = 0; t < Format::kUnitK / Lanes::kPlaneK; ++t) {
@@ -310,16 +330,16 @@ void DispatchTile(const TileArgs<Lanes>& args, int64_t rows) {
   if constexpr (R > 1) DispatchTile<Lanes, Format, R - 1, P>(args, rows);
 }
 
-// `panels` <= P panels from `panel` on, for all rows of the block. Missing panels repeat the last one and are not stored.
+// P panels from `panel` on, for all rows of the block.
 template <typename Lanes, typename Format, int P>
-void ComputeBlocked(RowBlock<Lanes>* block, int64_t panel, int64_t panels, uint8_t* scratch) {
+void ComputeBlocked(RowBlock<Lanes>* block, int64_t panel, uint8_t* scratch) {
   const GemmParams& params = *block->params;
   alignas(64) float acc[kRowBlock * P * kGemmPanel], total[kRowBlock * P * kGemmPanel];
   const int64_t state = block->rows * P * kGemmPanel;
   for (int64_t i = 0; i < state; ++i) acc[i] = total[i] = 0.0f;
   TileArgs<Lanes> args;
   args.layout = &block->layout;
-  for (int64_t p = 0; p < P; ++p) args.panel[p] = params.weight + (panel + Min(p, panels - 1)) * block->layout.panel_bytes;
+  args.panel = params.weight + panel * block->layout.panel_bytes;
   args.scratch = scratch;
   const int64_t tiles = (block->rows + Lanes::kTileRows - 1) / Lanes::kTileRows;
   for (int64_t k = 0; k < params.problem.k;) {
@@ -338,7 +358,7 @@ void ComputeBlocked(RowBlock<Lanes>* block, int64_t panel, int64_t panels, uint8
     k = end;
   }
   for (int64_t r = 0; r < block->rows; ++r) {
-    for (int64_t p = 0; p < panels; ++p) {
+    for (int64_t p = 0; p < P; ++p) {
       StorePanel(params, block->row_begin + r, panel + p, (Format::kDense ? acc : total) + (r * P + p) * kGemmPanel);
     }
   }
@@ -348,15 +368,14 @@ template <typename Lanes, typename Format>
 void RunBlocked(RowBlock<Lanes>* block) {
   constexpr int P = Lanes::kTilePanels;
   alignas(64) uint8_t scratch[Lanes::kScratchChunkK / Lanes::kPlaneK * P * Lanes::kPlaneBytes];
-  for (int64_t panel = block->params->panel_begin; panel < block->params->panel_end;) {
-    const int64_t panels = Min(P, block->params->panel_end - panel);
-    constexpr int kHalf = P > 1 ? P / 2 : 1;
-    if (panels <= kHalf) {
-      ComputeBlocked<Lanes, Format, kHalf>(block, panel, panels, scratch);
-    } else {
-      ComputeBlocked<Lanes, Format, P>(block, panel, panels, scratch);
-    }
-    panel += panels;
+  int64_t panel = block->params->panel_begin;
+  const int64_t end = block->params->panel_end;
+  for (; panel + P <= end; panel += P) ComputeBlocked<Lanes, Format, P>(block, panel, scratch);
+  if constexpr (P > 2) {
+    for (; panel + 2 <= end; panel += 2) ComputeBlocked<Lanes, Format, 2>(block, panel, scratch);
+  }
+  if constexpr (P > 1) {
+    for (; panel < end; ++panel) ComputeBlocked<Lanes, Format, 1>(block, panel, scratch);
   }
 }
 

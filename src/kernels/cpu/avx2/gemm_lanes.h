@@ -20,7 +20,6 @@ struct Lanes {
   using Activation = float;
   static constexpr bool kConvertsActivations = true;
   static constexpr int kPlaneK = 1, kPlaneBytes = 64;
-  static constexpr int kMaxPanels = 4;
   static constexpr int kDirectRows = 4;
   static constexpr int64_t kDirectChunkK = 1024;
   static constexpr int kTileRows = 6, kTilePanels = 1;   // 12 accumulators, 2 registers of weights

@@ -19,7 +19,6 @@ struct Lanes {
   using Activation = float;
   static constexpr bool kConvertsActivations = true;
   static constexpr int kPlaneK = 1, kPlaneBytes = 64;
-  static constexpr int kMaxPanels = 4;
   static constexpr int kDirectRows = 8;
   static constexpr int64_t kDirectChunkK = 1024;
   static constexpr int kTileRows = 6, kTilePanels = 4;   // 24 accumulators, 4 planes

@@ -21,7 +21,6 @@ struct Lanes {
   static constexpr bool kConvertsActivations = false;
   static constexpr int64_t kConvertedSize = 1;
   static constexpr int kPlaneK = 2, kPlaneBytes = 64;
-  static constexpr int kMaxPanels = 4;
   static constexpr int kDirectRows = 8;
   static constexpr int64_t kDirectChunkK = 1024;
   static constexpr int kTileRows = 6, kTilePanels = 4;   // 24 accumulators, 4 planes
