@@ -172,7 +172,7 @@ void GenerationSession::EndChoice(Choice& choice, FinishReason finish) {
 
 OrderedJson GenerationSession::TokensJson(Choice& choice, std::vector<SampleResult> tokens, bool with_prompt) {
   if (options_.sampling.logprobs < 0) return nullptr;
-  LogprobTokens list;
+  LogprobTokens list{.as_ids = options_.tokens_as_ids};
   if (with_prompt) {
     list.first_has_logprob = false;
     list.tokens.push_back({.token = choice.prompt.tokens.front()});

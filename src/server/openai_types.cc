@@ -85,6 +85,7 @@ GenerationOptions ReadOptions(RequestFields& fields, int64_t vocab_size) {
   options.n = fields.Int("n", 1, kMaxChoices, 1);
   ReadStop(fields, options.stop);
   ReadStreamOptions(fields, options);
+  options.tokens_as_ids = fields.Bool("return_tokens_as_token_ids", false);
   return options;
 }
 

@@ -30,6 +30,7 @@ struct GenerationOptions {
   int64_t n = 1;
   std::vector<std::string> stop;               // not empty, at most kMaxStopBytes each
   bool stream = false, include_usage = false;
+  bool tokens_as_ids = false;                  // return_tokens_as_token_ids: logprobs name tokens "token_id:17" instead of their text
 };
 
 struct CompletionRequest {

@@ -10,24 +10,25 @@ constexpr double kLowestLogprob = -9999.0;  // JSON has no -infinity; vLLM's cho
 double FiniteLogprob(float logprob) { return std::isfinite(logprob) ? static_cast<double>(logprob) : kLowestLogprob; }
 
 // A token's text; bytes that are no UTF-8 of their own are replaced when dumped.
-std::string TokenString(const Tokenizer& tokenizer, int32_t token) {
+std::string TokenString(const Tokenizer& tokenizer, int32_t token, bool as_id) {
+  if (as_id) return absl::StrCat("token_id:", token);
   std::string bytes = tokenizer.TokenBytes(token);
   return bytes.empty() ? tokenizer.TokenText(token) : bytes;
 }
 
-OrderedJson ChatTokenJson(const Tokenizer& tokenizer, int32_t token, float logprob) {
-  const std::string text = TokenString(tokenizer, token);
+OrderedJson ChatTokenJson(const Tokenizer& tokenizer, int32_t token, float logprob, bool as_id) {
+  const std::string text = TokenString(tokenizer, token, /*as_id=*/false);
   OrderedJson bytes = OrderedJson::array();
   for (const char byte : text) bytes.push_back(static_cast<unsigned char>(byte));
-  return {{"token", text}, {"logprob", FiniteLogprob(logprob)}, {"bytes", bytes}};
+  return {{"token", as_id ? TokenString(tokenizer, token, as_id) : text}, {"logprob", FiniteLogprob(logprob)}, {"bytes", bytes}};
 }
 
 OrderedJson ChatLogprobs(const LogprobTokens& tokens, const Tokenizer& tokenizer) {
   OrderedJson content = OrderedJson::array();
   for (const SampleResult& sample : tokens.tokens) {
-    OrderedJson entry = ChatTokenJson(tokenizer, sample.token, sample.logprob);
+    OrderedJson entry = ChatTokenJson(tokenizer, sample.token, sample.logprob, tokens.as_ids);
     OrderedJson top = OrderedJson::array();
-    for (const TokenLogprob& other : sample.top_logprobs) top.push_back(ChatTokenJson(tokenizer, other.token, other.logprob));
+    for (const TokenLogprob& other : sample.top_logprobs) top.push_back(ChatTokenJson(tokenizer, other.token, other.logprob, tokens.as_ids));
     entry["top_logprobs"] = top;
     content.push_back(std::move(entry));
   }
@@ -38,7 +39,7 @@ OrderedJson CompletionLogprobs(const LogprobTokens& tokens, const Tokenizer& tok
   OrderedJson texts = OrderedJson::array(), logprobs = OrderedJson::array(), tops = OrderedJson::array();
   for (size_t i = 0; i < tokens.tokens.size(); ++i) {
     const SampleResult& sample = tokens.tokens[i];
-    texts.push_back(TokenString(tokenizer, sample.token));
+    texts.push_back(TokenString(tokenizer, sample.token, tokens.as_ids));
     if (i == 0 && !tokens.first_has_logprob) {
       logprobs.push_back(nullptr);
       tops.push_back(nullptr);
@@ -46,8 +47,8 @@ OrderedJson CompletionLogprobs(const LogprobTokens& tokens, const Tokenizer& tok
     }
     logprobs.push_back(FiniteLogprob(sample.logprob));
     OrderedJson top = OrderedJson::object();
-    for (const TokenLogprob& other : sample.top_logprobs) top[TokenString(tokenizer, other.token)] = FiniteLogprob(other.logprob);
-    top[TokenString(tokenizer, sample.token)] = FiniteLogprob(sample.logprob);
+    for (const TokenLogprob& other : sample.top_logprobs) top[TokenString(tokenizer, other.token, tokens.as_ids)] = FiniteLogprob(other.logprob);
+    top[TokenString(tokenizer, sample.token, tokens.as_ids)] = FiniteLogprob(sample.logprob);
     tops.push_back(std::move(top));
   }
   return {{"tokens", texts}, {"token_logprobs", logprobs}, {"top_logprobs", tops}, {"text_offset", tokens.text_offsets}};

@@ -31,6 +31,7 @@ struct LogprobTokens {
   std::vector<SampleResult> tokens;
   std::vector<int64_t> text_offsets;    // completions: where each token's text begins
   bool first_has_logprob = true;        // false: the first token of an echoed prompt
+  bool as_ids = false;                  // tokens are named "token_id:17"
 };
 
 // "stop" or "length"; null while unfinished.
