@@ -51,8 +51,7 @@ Lanes Power(Lanes base, Lanes exponent) {
   const IntLanes bits = std::bit_cast<IntLanes>(base);
   const Lanes whole = __builtin_convertvector((bits >> 23) - 127, Lanes);
   const Lanes m = std::bit_cast<Lanes>((bits & 0x007FFFFF) | 0x3F800000) - 1.0f;
-  const Lanes log2_over_m =
-      ((((m * -0.03459521f + 0.14643362f) * m - 0.30338967f) * m + 0.4693016f) * m - 0.72044235f) * m + 1.44268322f;
+  const Lanes log2_over_m = ((((m * -0.03459521f + 0.14643362f) * m - 0.30338967f) * m + 0.4693016f) * m - 0.72044235f) * m + 1.44268322f;
   const Lanes y = Max((whole + m * log2_over_m) * exponent, Broadcast(-126.0f));
   const Lanes rounded = Round(y);
   const Lanes f = y - rounded;

@@ -82,7 +82,7 @@ TEST(ComputeQParams, AsymmetricCoversTheRange) {
 }
 
 TEST(ComputeQParams, ScaleIsRoundedToItsStoredType) {
-  EXPECT_EQ(ComputeQParams({-1.0f, 0.0f}, Args(4, true), DType::kBF16).scale, 0.1337890625f);   // 0.13333 in 8 bits of mantissa
+  EXPECT_EQ(ComputeQParams({-1.0f, 0.0f}, Args(4, true), DType::kBF16).scale, 0.1337890625f);  // 0.13333 in 8 bits of mantissa
   EXPECT_EQ(ComputeQParams({-1.0f, 0.0f}, Args(4, true), DType::kF16).scale, 0.13330078125f);  // in 11 bits
 }
 
@@ -104,9 +104,7 @@ TEST(ComputeQParams, ZeroScaleBecomesEpsilon) {
   EXPECT_EQ(ComputeQParams({-1e-9f, 0}, Args(4, true), DType::kF16).scale, 0.0009765625f);
 }
 
-TEST(ComputeQParams, ReportsAnOverflowAsInfinity) {
-  EXPECT_TRUE(std::isinf(ComputeQParams({-1e6f, 0}, Args(4, true), DType::kF16).scale));
-}
+TEST(ComputeQParams, ReportsAnOverflowAsInfinity) { EXPECT_TRUE(std::isinf(ComputeQParams({-1e6f, 0}, Args(4, true), DType::kF16).scale)); }
 
 TEST(QuantizeValues, RoundsHalfToEvenAndClamps) {
   const QParams unit{.scale = 1.0f, .zero_point = 0};
@@ -128,7 +126,8 @@ TEST(QuantizeValues, DividesExactlyAtTies) {
     for (int k = -127; k < 127; ++k) values.push_back((static_cast<float>(k) + 0.5f) * qparams.scale);
     std::vector<uint8_t> codes(values.size());
     QuantizeValues(values, qparams, args, absl::MakeSpan(codes));
-    for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(codes[i] - 128, QuantizeValue(values[i], qparams, args)) << values[i] << " / " << s;
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(codes[i] - 128, QuantizeValue(values[i], qparams, args)) << values[i] << " / " << s;
   }
 }
 

@@ -19,8 +19,8 @@ constexpr StrategyRow kStrategies[] = {
 };
 
 // Every key published so far. The last five say how scales were found, not what they mean.
-constexpr absl::string_view kKeys[] = {"num_bits",   "type",  "symmetric",   "strategy", "group_size", "block_structure",
-                                       "dynamic", "actorder", "scale_dtype", "zp_dtype", "observer",   "observer_kwargs"};
+constexpr absl::string_view kKeys[] = {"num_bits", "type",     "symmetric",   "strategy", "group_size", "block_structure",
+                                       "dynamic",  "actorder", "scale_dtype", "zp_dtype", "observer",   "observer_kwargs"};
 
 std::string Found(const Json& value) { return Printable(DumpJson(value), 60); }
 
@@ -103,7 +103,7 @@ absl::Status ParseStrategy(const Json& json, QuantizationArgs& args) {
     if (has_group_size && group_size == 0) {
       return BadFileError("\"group_size\": expected a positive size, or -1 for one scale per channel, found 0");
     }
-    args.strategy = group_size > 0    ? QuantizationStrategy::kGroup
+    args.strategy = group_size > 0     ? QuantizationStrategy::kGroup
                     : group_size == -1 ? QuantizationStrategy::kChannel
                                        : QuantizationStrategy::kTensor;
     return absl::OkStatus();
@@ -142,7 +142,8 @@ absl::Status Validate(const QuantizationArgs& args) {
     return UsageError("num_bits: expected 8 for float codes (e4m3fn), found ", args.num_bits);
   }
   if (args.type == QuantizationType::kFloat && !args.symmetric) return UsageError("symmetric: expected true for float codes, found false");
-  if (is_group && args.group_size <= 0) return UsageError("group_size: expected a positive size for strategy group, found ", args.group_size);
+  if (is_group && args.group_size <= 0)
+    return UsageError("group_size: expected a positive size for strategy group, found ", args.group_size);
   if (!is_group && args.group_size != 0) {
     return UsageError("group_size: expected none for strategy ", strategy, ", found ", args.group_size);
   }

@@ -19,13 +19,13 @@ enum class QuantizationStrategy { kTensor, kChannel, kGroup, kBlock, kToken };
 absl::string_view StrategyName(QuantizationStrategy strategy);  // "tensor", "channel", ...
 
 struct QuantizationArgs {
-  int num_bits = 8;                                        // 1..8
-  QuantizationType type = QuantizationType::kInt;          // kFloat: 8 bits = e4m3fn
+  int num_bits = 8;                                // 1..8
+  QuantizationType type = QuantizationType::kInt;  // kFloat: 8 bits = e4m3fn
   bool symmetric = true;
   QuantizationStrategy strategy = QuantizationStrategy::kTensor;
-  int group_size = 0;                                      // > 0 with kGroup only; 0 with kGroup in a preset: "auto"
-  int block_rows = 0, block_cols = 0;                      // with kBlock only
-  bool dynamic = false;                                    // activations: scales at run time
+  int group_size = 0;                  // > 0 with kGroup only; 0 with kGroup in a preset: "auto"
+  int block_rows = 0, block_cols = 0;  // with kBlock only
+  bool dynamic = false;                // activations: scales at run time
 
   // Largest and smallest signed code: [-2^(b-1), 2^(b-1)-1].
   int min_code() const { return -(1 << (num_bits - 1)); }

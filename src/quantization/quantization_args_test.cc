@@ -120,7 +120,8 @@ TEST(QuantizationArgs, WhatIsWrittenIsReadBack) {
            QuantizationArgs{.num_bits = 4, .symmetric = false, .strategy = QuantizationStrategy::kGroup, .group_size = 32},
            QuantizationArgs{.num_bits = 3, .strategy = QuantizationStrategy::kChannel},
            QuantizationArgs{.strategy = QuantizationStrategy::kToken, .dynamic = true},
-           QuantizationArgs{.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kBlock, .block_rows = 128, .block_cols = 64},
+           QuantizationArgs{
+               .type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kBlock, .block_rows = 128, .block_cols = 64},
        }) {
     const absl::StatusOr<QuantizationArgs> read = ParseQuantizationArgs(ToJson(args));
     ASSERT_TRUE(read.ok()) << read.status();

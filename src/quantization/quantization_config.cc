@@ -102,7 +102,8 @@ absl::Status CheckUnsupportedParts(const Json& json) {
   constexpr absl::string_view kStatuses[] = {"initialized", "calibration", "frozen", "compressed", "decompressed"};
   ASSIGN_OR_RETURN(const std::string status, GetString(json, "quantization_status", "compressed"));
   if (std::find(std::begin(kStatuses), std::end(kStatuses), status) == std::end(kStatuses)) {
-    return BadFileError("\"quantization_status\": expected one of ", absl::StrJoin(kStatuses, " "), ", found \"", Printable(status, 60), "\"");
+    return BadFileError("\"quantization_status\": expected one of ", absl::StrJoin(kStatuses, " "), ", found \"", Printable(status, 60),
+                        "\"");
   }
   return absl::OkStatus();
 }
@@ -139,7 +140,8 @@ absl::StatusOr<std::string> FindContradiction(const QuantizationConfig& config, 
     }
   }
   if (module.quantized && scheme == nullptr) {
-    return std::string(ignored != Match::kNone ? "stored quantized, but \"ignore\" matches it" : "stored quantized, but no target matches it");
+    return std::string(ignored != Match::kNone ? "stored quantized, but \"ignore\" matches it"
+                                               : "stored quantized, but no target matches it");
   }
   if (!module.quantized && scheme != nullptr) return std::string("stored unquantized, but a target matches it and \"ignore\" does not");
   return std::string();

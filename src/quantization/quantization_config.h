@@ -28,9 +28,9 @@ struct QuantizationGroup {
 };
 
 struct QuantizationConfig {
-  std::string format;                                 // of all groups, or "mixed-precision" when they differ
-  std::vector<QuantizationGroup> groups;              // in the order of their names
-  std::vector<ModulePattern> ignore;                  // beats every group
+  std::string format;                     // of all groups, or "mixed-precision" when they differ
+  std::vector<QuantizationGroup> groups;  // in the order of their names
+  std::vector<ModulePattern> ignore;      // beats every group
   std::optional<QuantizationArgs> kv_cache_scheme;
 };
 

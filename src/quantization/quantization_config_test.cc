@@ -252,9 +252,12 @@ TEST(CheckModules, RefusesAModuleNamedTwice) {
 }
 
 TEST(CheckFusedModules, PartsNeedOneScheme) {
-  const std::vector<ModuleInfo> modules = {{"l.0.self_attn.q_proj", "Linear"}, {"l.0.self_attn.k_proj", "Linear"},
-                                           {"l.0.self_attn.v_proj", "Linear"}, {"l.0.mlp.gate_proj", "Linear"},
-                                           {"l.0.mlp.up_proj", "Linear"},      {"l.0.mlp.down_proj", "Linear"},
+  const std::vector<ModuleInfo> modules = {{"l.0.self_attn.q_proj", "Linear"},
+                                           {"l.0.self_attn.k_proj", "Linear"},
+                                           {"l.0.self_attn.v_proj", "Linear"},
+                                           {"l.0.mlp.gate_proj", "Linear"},
+                                           {"l.0.mlp.up_proj", "Linear"},
+                                           {"l.0.mlp.down_proj", "Linear"},
                                            {"q_proj", "Linear"}};
   EXPECT_TRUE(CheckFusedModules(TwoGroups({"re:.*down_proj"}), modules).ok());
   EXPECT_TRUE(CheckFusedModules(TwoGroups({"re:.*self_attn"}), modules).ok());

@@ -140,7 +140,8 @@ TEST(QuantizeWeight, ZeroMatrixIsCodedExactly) {
 }
 
 TEST(QuantizeWeight, NamesTheFirstWeightThatIsNotFinite) {
-  for (const QuantizationStrategy strategy : {QuantizationStrategy::kTensor, QuantizationStrategy::kChannel, QuantizationStrategy::kGroup}) {
+  for (const QuantizationStrategy strategy :
+       {QuantizationStrategy::kTensor, QuantizationStrategy::kChannel, QuantizationStrategy::kGroup}) {
     Matrix weight(70, 32, 6);
     weight.values[69 * 32 + 1] = std::numeric_limits<float>::infinity();
     weight.values[40 * 32 + 31] = std::nanf("");
@@ -164,8 +165,7 @@ TEST(QuantizeWeight, RefusesWhatItCannotDo) {
   EXPECT_EQ(fp8.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(fp8.message(), HasSubstr("found 8-bit float per tensor"));
   EXPECT_EQ(status({.strategy = QuantizationStrategy::kToken, .dynamic = true}).code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(Quantize({weight.values.data(), 0, 48}, {}).status().message(),
-            "weight: expected at least one row and column, found [0, 48]");
+  EXPECT_EQ(Quantize({weight.values.data(), 0, 48}, {}).status().message(), "weight: expected at least one row and column, found [0, 48]");
 }
 
 TEST(QuantizeWeight, RefusesScalesThatOverflow) {

@@ -1,7 +1,7 @@
 // One integer weight matrix, whatever container it came from (compressed-tensors, GPTQ, AWQ, GGUF blocks).
 //
 //   weight[o][i] = scale[o][g] * (code[o][i] - zero_point[o][g])      when `min` is empty
-//   weight[o][i] = scale[o][g] *  code[o][i] - min[o][g]              when it is not (GGUF Q4_1, Q5_1, Q4_K, Q5_K)
+//   weight[o][i] = scale[o][g] *  code[o][i] - min[o][g]              when it is not (GGUF Q4_1, Q5_1, Q2_K, Q4_K, Q5_K)
 // with g = i / group_size. Containers decode into it once at load; kernels prepack from it. A new container never needs a new kernel.
 #pragma once
 
@@ -15,17 +15,17 @@
 namespace pith {
 
 struct QuantizedTensor {
-  int64_t out = 0;                   // rows
-  int64_t in = 0;                    // columns
-  int bits = 8;                      // 2..8: codes lie in [0, 2^bits)
-  int64_t group_size = 0;            // divides `in`; == in for per-channel (per-tensor scales are repeated per row)
-  std::vector<uint8_t> code;         // [out, in]
-  std::vector<float> scale;          // [out, in / group_size]
-  std::vector<uint8_t> zero_point;   // [out, in / group_size], or empty: 2^(bits-1) everywhere
-  std::vector<float> min;            // [out, in / group_size], or empty
-  std::string format;                // how it was stored: "pack-quantized", "int-quantized", "Q4_K", ...
-  DType scale_dtype = DType::kF32;   // how scales were stored
-  double stored_bits_per_weight = 0; // codes, scales, zero points: bytes in the file * 8 / (out * in)
+  int64_t out = 0;                    // rows
+  int64_t in = 0;                     // columns
+  int bits = 8;                       // 2..8: codes lie in [0, 2^bits)
+  int64_t group_size = 0;             // divides `in`; == in for per-channel (per-tensor scales are repeated per row)
+  std::vector<uint8_t> code;          // [out, in]
+  std::vector<float> scale;           // [out, in / group_size]
+  std::vector<uint8_t> zero_point;    // [out, in / group_size], or empty: 2^(bits-1) everywhere
+  std::vector<float> min;             // [out, in / group_size], or empty
+  std::string format;                 // how it was stored: "pack-quantized", "int-quantized", "Q4_K", ...
+  DType scale_dtype = DType::kF32;    // how scales were stored
+  double stored_bits_per_weight = 0;  // codes, scales, zero points: bytes in the file * 8 / (out * in)
 
   int64_t num_groups() const { return in / group_size; }
   int default_zero_point() const { return 1 << (bits - 1); }

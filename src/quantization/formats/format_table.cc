@@ -32,7 +32,8 @@ absl::StatusOr<const WeightFormat*> FindWeightFormat(absl::string_view name) {
     if (row->name == name) return row;
   }
   const auto append_name = [](std::string* out, const WeightFormat* row) { absl::StrAppend(out, row->name); };
-  return NotSupportedError("weight format \"", Printable(name, 60), "\": not supported; known are ", absl::StrJoin(kFormats, " ", append_name));
+  return NotSupportedError("weight format \"", Printable(name, 60), "\": not supported; known are ",
+                           absl::StrJoin(kFormats, " ", append_name));
 }
 
 absl::StatusOr<std::vector<StoredTensorSpec>> PlanWeight(absl::string_view format, const QuantizationArgs& args, MatrixShape shape,

@@ -82,17 +82,16 @@ RC_GTEST_PROP(FormatTable, DecodeInvertsEncode, ()) {
 TEST(FormatTable, CountsStoredBits) {
   const QuantizationArgs args{.num_bits = 4, .strategy = QuantizationStrategy::kChannel};
   const QuantizedTensor weight = RandomWeight(6, 32, args, 1);
-  EXPECT_DOUBLE_EQ(DecodeWeight("pack-quantized", Views(*EncodeWeight("pack-quantized", weight, args)), args, {6, 32})->stored_bits_per_weight,
-                   4.5);
-  EXPECT_DOUBLE_EQ(DecodeWeight("int-quantized", Views(*EncodeWeight("int-quantized", weight, args)), args, {6, 32})->stored_bits_per_weight,
-                   8.5);
+  EXPECT_DOUBLE_EQ(
+      DecodeWeight("pack-quantized", Views(*EncodeWeight("pack-quantized", weight, args)), args, {6, 32})->stored_bits_per_weight, 4.5);
+  EXPECT_DOUBLE_EQ(
+      DecodeWeight("int-quantized", Views(*EncodeWeight("int-quantized", weight, args)), args, {6, 32})->stored_bits_per_weight, 8.5);
 }
 
 TEST(FormatTable, RefusesUnknownFormatsAndKinds) {
   const absl::Status unknown = FindWeightFormat("float-quantized").status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(unknown.message(),
-            "weight format \"float-quantized\": not supported; known are pack-quantized int-quantized naive-quantized");
+  EXPECT_EQ(unknown.message(), "weight format \"float-quantized\": not supported; known are pack-quantized int-quantized naive-quantized");
   const QuantizationArgs fp8{.type = QuantizationType::kFloat};
   const absl::Status kind = CheckWeight("naive-quantized", {"m", {}}, fp8, {1, 1});
   EXPECT_EQ(kind.code(), absl::StatusCode::kUnimplemented);

@@ -19,11 +19,18 @@ uint32_t LoadU32(const uint8_t* bytes) {
   return value;
 }
 
-// 2 * count nibbles: first all low ones, then all high ones.
-void UnpackNibbles(const uint8_t* packed, int count, uint8_t* code) {
-  for (int i = 0; i < count; ++i) {
-    code[i] = packed[i] & 0xF;
-    code[count + i] = packed[i] >> 4;
+// 2 * kCount nibbles: first all low ones, then all high ones. Counts are constants so that the loops become vector code.
+template <int kCount> void UnpackNibbles(const uint8_t* packed, uint8_t* code) {
+  for (int i = 0; i < kCount; ++i) code[i] = packed[i] & 0xF;
+  for (int i = 0; i < kCount; ++i) code[kCount + i] = packed[i] >> 4;
+}
+
+// kPlanes runs of 32 elements whose bits lie over each other in 32 bytes: element i of run p has bits p * kBits.. of byte i.
+// Adds them, shifted left by kShift, to the codes.
+template <int kBits, int kPlanes, int kShift> void AddBitPlanes(const uint8_t* packed, uint8_t* code) {
+  constexpr int kMask = (1 << kBits) - 1;
+  for (int plane = 0; plane < kPlanes; ++plane) {
+    for (int i = 0; i < 32; ++i) code[plane * 32 + i] |= static_cast<uint8_t>(((packed[i] >> (plane * kBits)) & kMask) << kShift);
   }
 }
 
@@ -57,20 +64,20 @@ void DecodeScalesK(const uint8_t* block, float* scale, float* min) {
 // f16 d; 16 bytes of nibbles. Weight d * (code - 8).
 void DecodeBlockQ4_0(const uint8_t* block, uint8_t* code, float* scale, float*) {
   *scale = LoadHalf(block);
-  UnpackNibbles(block + 2, 16, code);
+  UnpackNibbles<16>(block + 2, code);
 }
 
 // f16 d, m; 16 bytes of nibbles. Weight d * code + m.
 void DecodeBlockQ4_1(const uint8_t* block, uint8_t* code, float* scale, float* min) {
   *scale = LoadHalf(block);
   *min = -LoadHalf(block + 2);
-  UnpackNibbles(block + 4, 16, code);
+  UnpackNibbles<16>(block + 4, code);
 }
 
 // f16 d; u32 of fifth bits; 16 bytes of nibbles. Weight d * (code - 16).
 void DecodeBlockQ5_0(const uint8_t* block, uint8_t* code, float* scale, float*) {
   *scale = LoadHalf(block);
-  UnpackNibbles(block + 6, 16, code);
+  UnpackNibbles<16>(block + 6, code);
   AddFifthBits(LoadU32(block + 2), code);
 }
 
@@ -78,7 +85,7 @@ void DecodeBlockQ5_0(const uint8_t* block, uint8_t* code, float* scale, float*) 
 void DecodeBlockQ5_1(const uint8_t* block, uint8_t* code, float* scale, float* min) {
   *scale = LoadHalf(block);
   *min = -LoadHalf(block + 2);
-  UnpackNibbles(block + 8, 16, code);
+  UnpackNibbles<16>(block + 8, code);
   AddFifthBits(LoadU32(block + 4), code);
 }
 
@@ -91,7 +98,7 @@ void DecodeBlockQ8_0(const uint8_t* block, uint8_t* code, float* scale, float*) 
 // f16 d; 16 bytes of nibbles, indices of a table. Weight d * (code - 128).
 void DecodeBlockIq4Nl(const uint8_t* block, uint8_t* code, float* scale, float*) {
   *scale = LoadHalf(block);
-  UnpackNibbles(block + 2, 16, code);
+  UnpackNibbles<16>(block + 2, code);
   MapNonLinear(code, 32);
 }
 
@@ -103,15 +110,13 @@ void DecodeBlockQ2K(const uint8_t* block, uint8_t* code, float* scale, float* mi
     scale[g] = d * static_cast<float>(block[g] & 0xF);
     min[g] = dmin * static_cast<float>(block[g] >> 4);
   }
-  const uint8_t* packed = block + 16;
-  for (int i = 0; i < 256; ++i) code[i] = (packed[(i / 128) * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3;
+  std::memset(code, 0, 256);
+  for (int half = 0; half < 2; ++half) AddBitPlanes<2, 4, 0>(block + 16 + half * 32, code + half * 128);
 }
 
 // 32 bytes of third bits; 64 bytes of low 2 bits laid out as in Q2_K; 12 bytes of 6-bit scales (minus 32) per group of 16; f16 d.
 // Element i has its third bit in byte i % 32 at bit i / 32.
 void DecodeBlockQ3K(const uint8_t* block, uint8_t* code, float* scale, float*) {
-  const uint8_t* high = block;
-  const uint8_t* packed = block + 32;
   const uint8_t* scales = block + 96;
   const float d = LoadHalf(block + 108);
   for (int g = 0; g < 16; ++g) {
@@ -119,25 +124,23 @@ void DecodeBlockQ3K(const uint8_t* block, uint8_t* code, float* scale, float*) {
     const int high2 = (scales[8 + g % 4] >> (g / 4 * 2)) & 3;
     scale[g] = d * static_cast<float>((low4 | (high2 << 4)) - 32);
   }
-  for (int i = 0; i < 256; ++i) {
-    const int low2 = (packed[(i / 128) * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3;
-    code[i] = static_cast<uint8_t>(low2 | (((high[i % 32] >> (i / 32)) & 1) << 2));
-  }
+  std::memset(code, 0, 256);
+  for (int half = 0; half < 2; ++half) AddBitPlanes<2, 4, 0>(block + 32 + half * 32, code + half * 128);
+  AddBitPlanes<1, 8, 2>(block, code);
 }
 
 // f16 d, dmin; 12 bytes of scales and minimums; 128 bytes of nibbles, in chunks of 32 bytes for 64 elements.
 void DecodeBlockQ4K(const uint8_t* block, uint8_t* code, float* scale, float* min) {
   DecodeScalesK(block, scale, min);
-  for (int chunk = 0; chunk < 4; ++chunk) UnpackNibbles(block + 16 + chunk * 32, 32, code + chunk * 64);
+  for (int chunk = 0; chunk < 4; ++chunk) UnpackNibbles<32>(block + 16 + chunk * 32, code + chunk * 64);
 }
 
 // f16 d, dmin; 12 bytes of scales and minimums; 32 bytes of fifth bits; 128 bytes of nibbles as in Q4_K.
 // Element i has its fifth bit in byte i % 32 at bit i / 32.
 void DecodeBlockQ5K(const uint8_t* block, uint8_t* code, float* scale, float* min) {
   DecodeScalesK(block, scale, min);
-  for (int chunk = 0; chunk < 4; ++chunk) UnpackNibbles(block + 48 + chunk * 32, 32, code + chunk * 64);
-  const uint8_t* high = block + 16;
-  for (int i = 0; i < 256; ++i) code[i] |= static_cast<uint8_t>(((high[i % 32] >> (i / 32)) & 1) << 4);
+  for (int chunk = 0; chunk < 4; ++chunk) UnpackNibbles<32>(block + 48 + chunk * 32, code + chunk * 64);
+  AddBitPlanes<1, 8, 4>(block + 16, code);
 }
 
 // 128 bytes of low nibbles; 64 bytes of high 2 bits; 16 signed scales, one per group of 16; f16 d.
@@ -146,10 +149,8 @@ void DecodeBlockQ6K(const uint8_t* block, uint8_t* code, float* scale, float*) {
   const float d = LoadHalf(block + 208);
   for (int g = 0; g < 16; ++g) scale[g] = d * static_cast<float>(static_cast<int8_t>(block[192 + g]));
   for (int half = 0; half < 2; ++half) {
-    uint8_t* out = code + half * 128;
-    UnpackNibbles(block + half * 64, 64, out);
-    const uint8_t* high = block + 128 + half * 32;
-    for (int i = 0; i < 128; ++i) out[i] |= static_cast<uint8_t>(((high[i % 32] >> (i / 32 * 2)) & 3) << 4);
+    UnpackNibbles<64>(block + half * 64, code + half * 128);
+    AddBitPlanes<2, 4, 4>(block + 128 + half * 32, code + half * 128);
   }
 }
 
@@ -162,7 +163,7 @@ void DecodeBlockIq4Xs(const uint8_t* block, uint8_t* code, float* scale, float*)
     const int low4 = (block[4 + g / 2] >> (g % 2 * 4)) & 0xF;
     const int high2 = (scales_high >> (g * 2)) & 3;
     scale[g] = d * static_cast<float>((low4 | (high2 << 4)) - 32);
-    UnpackNibbles(block + 8 + g * 16, 16, code + g * 32);
+    UnpackNibbles<16>(block + 8 + g * 16, code + g * 32);
   }
   MapNonLinear(code, 256);
 }

@@ -9,8 +9,8 @@
 namespace pith {
 namespace {
 
-constexpr uint8_t kHalfOne[2] = {0x00, 0x3C};   // 1.0 as f16
-constexpr uint8_t kHalfTwo[2] = {0x00, 0x40};   // 2.0
+constexpr uint8_t kHalfOne[2] = {0x00, 0x3C};        // 1.0 as f16
+constexpr uint8_t kHalfTwo[2] = {0x00, 0x40};        // 2.0
 constexpr uint8_t kHalfMinusHalf[2] = {0x00, 0xB8};  // -0.5
 
 struct Decoded {
@@ -126,13 +126,13 @@ TEST(GgufBlockDecoders, Q5KFifthBits) {
 TEST(GgufBlockDecoders, Q6KHighBitsAndSignedScales) {
   std::vector<uint8_t> block(210);
   Put(block, 208, kHalfMinusHalf);
-  block[192] = 0xFE;            // -2
+  block[192] = 0xFE;  // -2
   block[192 + 15] = 100;
-  block[0] = 0x4B;              // elements 0 and 64
-  block[32] = 0x5C;             // elements 32 and 96
-  block[64] = 0x06;             // element 128
-  block[128] = 0b11'10'01'00;   // two high bits of elements 0, 32, 64, 96
-  block[160] = 0b01;            // of element 128
+  block[0] = 0x4B;             // elements 0 and 64
+  block[32] = 0x5C;            // elements 32 and 96
+  block[64] = 0x06;            // element 128
+  block[128] = 0b11'10'01'00;  // two high bits of elements 0, 32, 64, 96
+  block[160] = 0b01;           // of element 128
   const Decoded decoded = Decode(DecodeBlockQ6K, block, 256, 16);
   EXPECT_EQ(decoded.scale[0], 1.0f);
   EXPECT_EQ(decoded.scale[15], -50.0f);
@@ -147,7 +147,7 @@ TEST(GgufBlockDecoders, Q2KTwoBitPlanes) {
   std::vector<uint8_t> block(84);
   Put(block, 80, kHalfOne);
   Put(block, 82, kHalfTwo);
-  block[1] = 0x5A;               // group 1: scale 10, min 5
+  block[1] = 0x5A;                // group 1: scale 10, min 5
   block[16 + 2] = 0b11'10'01'00;  // elements 2, 34, 66, 98
   block[16 + 32 + 2] = 0b10;      // element 130
   const Decoded decoded = Decode(DecodeBlockQ2K, block, 256, 16);
@@ -163,9 +163,9 @@ TEST(GgufBlockDecoders, Q2KTwoBitPlanes) {
 TEST(GgufBlockDecoders, Q3KThirdBitsAndScales) {
   std::vector<uint8_t> block(110);
   Put(block, 108, kHalfOne);
-  block[5] = 0b1000'0010;       // third bits of elements 32 + 5 and 224 + 5
+  block[5] = 0b1000'0010;         // third bits of elements 32 + 5 and 224 + 5
   block[32 + 5] = 0b00'00'11'00;  // low bits of element 37
-  block[96 + 0] = 0x21;         // low bits of scales 0 and 8
+  block[96 + 0] = 0x21;           // low bits of scales 0 and 8
   block[96 + 8] = 0b01'00'00'11;  // high bits of scales 0, 4, 8, 12
   const Decoded decoded = Decode(DecodeBlockQ3K, block, 256, 16);
   EXPECT_EQ(decoded.scale[0], 1 + 48 - 32);
@@ -181,7 +181,7 @@ TEST(GgufBlockDecoders, Iq4XsScales) {
   std::vector<uint8_t> block(136);
   Put(block, 0, kHalfOne);
   block[3] = 0b01'00'00'00;  // high bits of scale 7
-  block[4 + 3] = 0x9A;      // low bits of scales 6 and 7
+  block[4 + 3] = 0x9A;       // low bits of scales 6 and 7
   block[8 + 7 * 16] = 0x10;  // elements 224 and 240
   const Decoded decoded = Decode(DecodeBlockIq4Xs, block, 256, 8);
   EXPECT_EQ(decoded.scale[6], 10 - 32);

@@ -20,9 +20,9 @@ struct GgufType {
   absl::string_view name;  // "Q4_K"
   int block_elements;      // 1 for a float type; rows are a multiple of it
   int block_bytes;
-  DType dtype;             // of the elements of a float type, else of the stored scales
-  int bits = 0;            // of a decoded code; 0 for a float type
-  int group_size = 0;      // elements that share one scale; 0 for a float type
+  DType dtype;         // of the elements of a float type, else of the stored scales
+  int bits = 0;        // of a decoded code; 0 for a float type
+  int group_size = 0;  // elements that share one scale; 0 for a float type
   bool has_min = false;
   // Decodes one block: block_elements codes and, per group, a scale and (has_min, else untouched) a minimum. Null for a float type.
   void (*decode_block)(const uint8_t* block, uint8_t* code, float* scale, float* min) = nullptr;

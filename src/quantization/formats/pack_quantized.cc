@@ -34,8 +34,7 @@ absl::Status Check(const ModuleTensors& tensors, const QuantizationArgs& args, M
   RETURN_IF_ERROR(CheckGroupIndex(tensors, args, shape));
   if (args.symmetric && tensors.Find("weight_zero_point") == nullptr) return absl::OkStatus();
   if (!PacksZeroPoints(args)) return CheckTensor(tensors, "weight_zero_point", {DType::kI8}, {1}, "(per tensor)");
-  return CheckTensor(tensors, "weight_zero_point", {DType::kI32},
-                     {PackedWords(shape.out, args.num_bits), ScaleShape(args, shape)[1]},
+  return CheckTensor(tensors, "weight_zero_point", {DType::kI32}, {PackedWords(shape.out, args.num_bits), ScaleShape(args, shape)[1]},
                      absl::StrCat("(", args.num_bits, "-bit, packed along out=", shape.out, ")"));
 }
 
@@ -110,10 +109,12 @@ absl::StatusOr<QuantizedTensor> Decode(const ModuleTensors& tensors, const Quant
   const TensorView* zero_point = tensors.Find("weight_zero_point");
   if (zero_point != nullptr && PacksZeroPoints(args)) {
     const std::vector<uint8_t> values = UnpackZeroPoints(*zero_point, args.num_bits, shape.out);
-    RETURN_IF_ERROR(DecodeZeroPoints(tensors, args, [&](int64_t i) { return values[static_cast<size_t>(i)]; }, weight));
+    RETURN_IF_ERROR(DecodeZeroPoints(
+        tensors, args, [&](int64_t i) { return values[static_cast<size_t>(i)]; }, weight));
   } else if (zero_point != nullptr) {
     const int value = static_cast<int8_t>(zero_point->data[0]) + weight.default_zero_point();
-    RETURN_IF_ERROR(DecodeZeroPoints(tensors, args, [&](int64_t) { return value; }, weight));
+    RETURN_IF_ERROR(DecodeZeroPoints(
+        tensors, args, [&](int64_t) { return value; }, weight));
   }
   const TensorView& packed = *tensors.Find("weight_packed");
   weight.code.resize(static_cast<size_t>(shape.out * shape.in));

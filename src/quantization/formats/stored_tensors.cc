@@ -70,7 +70,8 @@ Shape ScaleShape(const QuantizationArgs& args, MatrixShape shape) {
 }
 
 absl::Status CheckScale(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
-  return CheckTensor(tensors, "weight_scale", kScaleDTypes, ScaleShape(args, shape), absl::StrCat("(per ", StrategyName(args.strategy), ")"));
+  return CheckTensor(tensors, "weight_scale", kScaleDTypes, ScaleShape(args, shape),
+                     absl::StrCat("(per ", StrategyName(args.strategy), ")"));
 }
 
 absl::Status CheckGroupIndex(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
@@ -120,9 +121,10 @@ absl::Status DecodeZeroPoints(const ModuleTensors& tensors, const QuantizationAr
     const int value = read(i);
     const bool fits = args.symmetric ? value == weight.default_zero_point() : value >= 0 && value < (1 << args.num_bits);
     if (!fits) {
-      return BadFileError(tensors.NameOf("weight_zero_point"), ": expected ",
-                          args.symmetric ? "zeros in a symmetric weight" : absl::StrCat("values in [", args.min_code(), ", ", args.max_code(), "]"),
-                          ", found ", value - weight.default_zero_point(), " at index ", i);
+      return BadFileError(
+          tensors.NameOf("weight_zero_point"), ": expected ",
+          args.symmetric ? "zeros in a symmetric weight" : absl::StrCat("values in [", args.min_code(), ", ", args.max_code(), "]"),
+          ", found ", value - weight.default_zero_point(), " at index ", i);
     }
     zero_point[static_cast<size_t>(i)] = static_cast<uint8_t>(value);
   }

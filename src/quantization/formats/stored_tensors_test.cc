@@ -90,14 +90,22 @@ TEST(DecodeZeroPoints, ChecksTheRange) {
   QuantizationArgs asymmetric = kGroup;
   asymmetric.symmetric = false;
   QuantizedTensor weight = TwoByFour(kGroup);
-  ASSERT_TRUE(DecodeZeroPoints({"m", {}}, asymmetric, [](int64_t i) { return static_cast<int>(i) * 5; }, weight).ok());
+  ASSERT_TRUE(DecodeZeroPoints(
+                  {"m", {}}, asymmetric, [](int64_t i) { return static_cast<int>(i) * 5; }, weight)
+                  .ok());
   EXPECT_EQ(weight.zero_point, (std::vector<uint8_t>{0, 5, 10, 15}));
-  EXPECT_EQ(DecodeZeroPoints({"m", {}}, asymmetric, [](int64_t i) { return i == 2 ? 16 : 0; }, weight).message(),
+  EXPECT_EQ(DecodeZeroPoints(
+                {"m", {}}, asymmetric, [](int64_t i) { return i == 2 ? 16 : 0; }, weight)
+                .message(),
             "m.weight_zero_point: expected values in [-8, 7], found 8 at index 2");
   QuantizedTensor symmetric = TwoByFour(kGroup);
-  EXPECT_TRUE(DecodeZeroPoints({"m", {}}, kGroup, [](int64_t) { return 8; }, symmetric).ok());
+  EXPECT_TRUE(DecodeZeroPoints(
+                  {"m", {}}, kGroup, [](int64_t) { return 8; }, symmetric)
+                  .ok());
   EXPECT_TRUE(symmetric.zero_point.empty());
-  EXPECT_THAT(DecodeZeroPoints({"m", {}}, kGroup, [](int64_t) { return 9; }, symmetric).message(),
+  EXPECT_THAT(DecodeZeroPoints(
+                  {"m", {}}, kGroup, [](int64_t) { return 9; }, symmetric)
+                  .message(),
               HasSubstr("expected zeros in a symmetric weight, found 1 at index 0"));
 }
 
