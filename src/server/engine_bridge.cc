@@ -133,6 +133,8 @@ void EngineBridge::Loop() {
     metrics_ = engine_->metrics();
     last_progress_ = std::chrono::steady_clock::now();
   }
+  for (Submission& submission : submitted_) callbacks_[submission.request.id] = std::move(submission.on_output);
+  submitted_.clear();
   lock.unlock();
   std::vector<RequestOutput> ended;
   for (const auto& [id, callback] : callbacks_) ended.push_back({.id = id, .finish = FinishReason::kAborted});

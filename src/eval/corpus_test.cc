@@ -1,0 +1,104 @@
+#include "eval/corpus.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/test_util.h"
+
+namespace pith {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// One token per byte, with BOS (id 256) when asked for.
+class ByteTokenizer : public Tokenizer {
+ public:
+  explicit ByteTokenizer(bool adds_bos) : adds_bos_(adds_bos) {}
+  absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text, const EncodeOptions& options) const override {
+    std::vector<TokenId> ids;
+    if (adds_bos_ && options.add_special_tokens) ids.push_back(256);
+    for (const char c : text) {
+      if (static_cast<unsigned char>(c) >= 0x80) return absl::InvalidArgumentError("text: expected ASCII");
+      ids.push_back(c);
+    }
+    return ids;
+  }
+  std::string Decode(const std::vector<TokenId>& ids, bool) const override { return {ids.begin(), ids.end()}; }
+  std::string TokenBytes(TokenId id) const override { return std::string(1, static_cast<char>(id)); }
+  int64_t vocab_size() const override { return 257; }
+  bool IsSpecial(TokenId id) const override { return id == 256; }
+  std::optional<TokenId> FindToken(absl::string_view) const override { return std::nullopt; }
+  std::string TokenText(TokenId id) const override { return TokenBytes(id); }
+  std::optional<TokenId> bos_id() const override { return 256; }
+  std::optional<TokenId> eos_id() const override { return std::nullopt; }
+  bool strips_leading_space() const override { return false; }
+
+ private:
+  bool adds_bos_;
+};
+
+std::string Text(const TokenWindow& window) { return {window.tokens.begin(), window.tokens.end()}; }
+
+TEST(CorpusTest, TextIsCutIntoWholeWindowsThatAreTheirOwnDocuments) {
+  ScratchDirectory scratch;
+  ASSERT_TRUE(WriteFileAtomically(scratch.File("prose.txt"), "abcdefghij").ok());
+  const auto corpus = LoadCorpus(scratch.File("prose.txt"), ByteTokenizer(false), {.context = 4});
+  ASSERT_TRUE(corpus.ok()) << corpus.status();
+  ASSERT_EQ(corpus->windows.size(), 2u);
+  EXPECT_EQ(Text(corpus->windows[0]), "abcd");
+  EXPECT_EQ(Text(corpus->windows[1]), "efgh");
+  EXPECT_EQ(corpus->windows[1].document, 1);
+  EXPECT_EQ(corpus->windows[0].slice, "prose");
+  EXPECT_EQ(LoadCorpus(scratch.File("prose.txt"), ByteTokenizer(false), {.context = 4, .limit = 1})->windows.size(), 1u);
+}
+
+TEST(CorpusTest, BosReplacesTheFirstTokenOfEveryWindow) {
+  ScratchDirectory scratch;
+  ASSERT_TRUE(WriteFileAtomically(scratch.File("a.raw"), "abcdefgh").ok());
+  const auto corpus = LoadCorpus(scratch.File("a.raw"), ByteTokenizer(true), {.context = 4});
+  ASSERT_TRUE(corpus.ok());
+  EXPECT_TRUE(corpus->bos);
+  EXPECT_THAT(corpus->windows[1].tokens, ElementsAre(256, 'f', 'g', 'h'));
+}
+
+TEST(CorpusTest, LinesAreDocumentsAndShortOnesAreKept) {
+  ScratchDirectory scratch;
+  ASSERT_TRUE(WriteFileAtomically(scratch.File("b.jsonl"), "{\"text\":\"abcdefghi\"}\n\n{\"content\":\"xy\"}\n{\"text\":\"z\"}\n{\"text\":\"pqrst\"}\n").ok());
+  const auto corpus = LoadCorpus(scratch.File("b.jsonl"), ByteTokenizer(false), {.context = 4});
+  ASSERT_TRUE(corpus.ok()) << corpus.status();
+  std::vector<std::pair<std::string, int64_t>> windows;
+  for (const TokenWindow& window : corpus->windows) windows.emplace_back(Text(window), window.document);
+  EXPECT_THAT(windows, ElementsAre(std::pair("abcd", 0), std::pair("efgh", 0), std::pair("xy", 1), std::pair("pqrs", 2)));
+  EXPECT_EQ(corpus->num_documents, 3);
+  EXPECT_EQ(LoadCorpus(scratch.File("b.jsonl"), ByteTokenizer(false), {.context = 4, .limit = 1})->windows.size(), 1u);
+}
+
+TEST(CorpusTest, AFolderGivesASlicePerFile) {
+  ScratchDirectory scratch;
+  ASSERT_TRUE(WriteFileAtomically(scratch.File("math.txt"), "abcdefgh").ok());
+  ASSERT_TRUE(WriteFileAtomically(scratch.File("code.utf8"), "abcd").ok());
+  ASSERT_TRUE(WriteFileAtomically(scratch.File("README.md"), "abcdefgh").ok());
+  const auto corpus = LoadCorpus(scratch.path(), ByteTokenizer(false), {.context = 4});
+  ASSERT_TRUE(corpus.ok());
+  EXPECT_THAT(corpus->slices(), ElementsAre("code", "math"));
+}
+
+TEST(CorpusTest, RefusalsNameTheFileAndTheLine) {
+  ScratchDirectory scratch;
+  const auto message = [&](const std::string& name, const std::string& content, int64_t context = 4) {
+    EXPECT_TRUE(WriteFileAtomically(scratch.File(name), content).ok());
+    return std::string(LoadCorpus(scratch.File(name), ByteTokenizer(false), {.context = context}).status().message());
+  };
+  EXPECT_THAT(message("a.txt", "abc"), HasSubstr("at least one text of 4 tokens"));
+  EXPECT_THAT(message("b.txt", "ab\xff\xffgh"), HasSubstr("b.txt: "));
+  EXPECT_THAT(message("c.jsonl", "{\"text\":\"abcd\"}\n{\"txt\":1}\n"), HasSubstr("c.jsonl: line 2"));
+  EXPECT_THAT(message("d.jsonl", "{\"text\":\"abcd\"}\n{bad\n"), HasSubstr("line 2"));
+  EXPECT_THAT(message("e.pdf", "abcdefgh"), HasSubstr("another extension"));
+  EXPECT_THAT(message("f.txt", "abcd", 1), HasSubstr("at least 2"));
+  EXPECT_TRUE(absl::IsNotFound(LoadCorpus(scratch.File("none.txt"), ByteTokenizer(false), {}).status()));
+}
+
+}  // namespace
+}  // namespace pith
