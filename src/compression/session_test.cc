@@ -1,0 +1,122 @@
+#include "compression/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/test_util.h"
+#include "quantization/quantize_weight.h"
+
+namespace pith {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<ArtifactReader> OpenGolden(const std::string& name) {
+  auto reader = ArtifactReader::Open(absl::StrCat(PITH_SOURCE_DIR, "/tests/golden/models/", name));
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  return *std::move(reader);
+}
+
+Recipe MakeTestRecipe(const std::string& scheme, const std::string& group_size, const std::vector<std::string>& ignore = {}) {
+  auto recipe = MakeRecipe(scheme, "rtn", group_size, ignore, /*clip_search=*/true, 0);
+  EXPECT_TRUE(recipe.ok()) << recipe.status();
+  return *std::move(recipe);
+}
+
+TEST(RecipeTest, RefusesWhatItCannotMean) {
+  EXPECT_TRUE(absl::IsUnimplemented(MakeRecipe("W3A3", "rtn", "auto", {}, true, 0).status()));
+  EXPECT_TRUE(absl::IsUnimplemented(MakeRecipe("W4A16", "magic", "auto", {}, true, 0).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("BF16", "rtn", "auto", {}, true, 0).status()));
+  for (const char* size : {"0", "-4", "x", "12x", ""}) EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("W4A16", "rtn", size, {}, true, 0).status())) << size;
+  const Recipe recipe = MakeTestRecipe("w4a16", "channel", {"re:.*down_proj"});
+  EXPECT_EQ(recipe.strategy, QuantizationStrategy::kChannel);
+  EXPECT_EQ(recipe.ignore, (std::vector<std::string>{"lm_head", "re:.*down_proj"}));
+  EXPECT_EQ(ToJson(recipe)["scheme"], "W4A16");
+}
+
+TEST(PlanCompressionTest, QuantizesLinearLayersAndKeepsTheRest) {
+  const auto reader = OpenGolden("llama_llama3");
+  const auto plan = PlanCompression(*reader, MakeTestRecipe("W4A16", "auto", {"re:.*o_proj"}));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const PlannedModule& module : plan->modules) {
+    const bool projection = absl::string_view(module.name).find("_proj") != absl::string_view::npos;
+    const bool ignored = absl::string_view(module.name).find("o_proj") != absl::string_view::npos;
+    EXPECT_EQ(module.quantized, projection && !ignored) << module.name;
+  }
+  EXPECT_LT(plan->output_bytes, plan->input_bytes);
+}
+
+TEST(PlanCompressionTest, RefusesBeforeAnyWork) {
+  const auto reader = OpenGolden("llama_llama3");
+  EXPECT_THAT(PlanCompression(*reader, MakeTestRecipe("W4A16", "48")).status().message(), HasSubstr("48"));
+  EXPECT_THAT(PlanCompression(*reader, MakeTestRecipe("W4A16", "auto", {"Linear"})).status().message(), HasSubstr("found none left"));
+}
+
+// The artifact read back holds exactly what the quantizer gives for each weight, and the plan's bytes are the file's.
+TEST(CompressTest, TheArtifactHoldsWhatTheQuantizerGave) {
+  const auto reader = OpenGolden("qwen2_window");
+  for (const char* scheme : {"W8A16", "W4A16", "W4A16_ASYM"}) {
+    ScratchDirectory scratch;
+    ThreadPool pool(2);
+    const Recipe recipe = MakeTestRecipe(scheme, "16");
+    const auto plan = PlanCompression(*reader, recipe);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto report = Compress(*reader, recipe, scratch.File("out"), pool, {.pith_version = "test"});
+    ASSERT_TRUE(report.ok()) << report.status();
+    const auto artifact = ArtifactReader::Open(scratch.File("out"));
+    ASSERT_TRUE(artifact.ok()) << artifact.status();
+    EXPECT_EQ((*artifact)->format(), "compressed-tensors");
+    int64_t bytes = 0;
+    for (const TensorInfo& tensor : (*artifact)->Tensors()) bytes += tensor.stored_bytes;
+    EXPECT_EQ(bytes, plan->output_bytes);
+    EXPECT_EQ(bytes, report->output_bytes);
+    for (const PlannedModule& module : plan->modules) {
+      const auto weight = (*artifact)->ReadWeight(module.name);
+      ASSERT_TRUE(weight.ok()) << weight.status();
+      ASSERT_EQ(weight->quantized.has_value(), module.quantized) << module.name;
+      const auto original = reader->ReadWeight(module.name);
+      if (!module.quantized) {
+        EXPECT_EQ(weight->dense->bytes(), original->dense->bytes()) << module.name;
+        continue;
+      }
+      std::vector<float> values(static_cast<size_t>(module.out * module.in));
+      ASSERT_TRUE(ConvertToFloat(*original->dense, absl::MakeSpan(values)).ok());
+      const auto expected = QuantizeWeight({values.data(), module.out, module.in}, plan->args, plan->model_dtype, recipe.clip_search, pool);
+      ASSERT_TRUE(expected.ok());
+      EXPECT_EQ(weight->quantized->code, expected->code) << module.name;
+      EXPECT_EQ(weight->quantized->scale, expected->scale) << module.name;
+      EXPECT_EQ(weight->quantized->zero_point, expected->zero_point) << module.name;
+    }
+    for (const std::string& name : reader->PlainTensorNames()) {
+      EXPECT_EQ((*(*artifact)->ReadTensor(name))->dense->bytes(), (*reader->ReadTensor(name))->dense->bytes()) << name;
+    }
+    EXPECT_TRUE(VerifyManifest(scratch.File("out")).ok());
+  }
+}
+
+TEST(CompressTest, AProgressErrorEndsTheWorkAndLeavesNothing) {
+  const auto reader = OpenGolden("llama_llama3");
+  ScratchDirectory scratch;
+  ThreadPool pool(1);
+  CompressionOptions options;
+  options.progress = [](absl::string_view phase, int64_t done, int64_t) {
+    return phase == "quantizing" && done == 3 ? absl::CancelledError("interrupted") : absl::OkStatus();
+  };
+  EXPECT_TRUE(absl::IsCancelled(Compress(*reader, MakeTestRecipe("W4A16", "16"), scratch.File("out"), pool, options).status()));
+  EXPECT_TRUE(ListDirectory(scratch.path())->empty());
+}
+
+TEST(CompressTest, RefusesASourceThatIsQuantizedAlready) {
+  const auto reader = OpenGolden("llama_llama3");
+  ScratchDirectory scratch;
+  ThreadPool pool(1);
+  ASSERT_TRUE(Compress(*reader, MakeTestRecipe("W4A16", "16"), scratch.File("out"), pool, {}).ok());
+  const auto artifact = ArtifactReader::Open(scratch.File("out"));
+  ASSERT_TRUE(artifact.ok());
+  EXPECT_TRUE(absl::IsUnimplemented(PlanCompression(**artifact, MakeTestRecipe("W4A16", "16")).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(Compress(*reader, MakeTestRecipe("W4A16", "16"), scratch.File("out"), pool, {}).status()));
+}
+
+}  // namespace
+}  // namespace pith
