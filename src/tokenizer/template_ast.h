@@ -119,6 +119,7 @@ struct Target {
 
 struct Statement;
 using Body = std::vector<Statement>;
+// Statements with scopes of their own have `unset` names: those that are undefined in the scope until it assigns them (template_symbols.h).
 
 struct OutputStatement {
   std::vector<ExprPtr> expressions;
@@ -132,6 +133,7 @@ struct ForStatement {
   ExprPtr iterable;
   ExprPtr condition;  // may be null
   Body body, otherwise;
+  std::vector<Symbol> body_unset, otherwise_unset;
 };
 struct SetStatement {
   Target target;
@@ -141,10 +143,12 @@ struct SetBlockStatement {
   Target target;
   ExprPtr filter;  // may be null
   Body body;
+  std::vector<Symbol> unset;
 };
 struct FilterBlockStatement {
   ExprPtr filter;
   Body body;
+  std::vector<Symbol> unset;
 };
 // The definition of a macro, or of the caller of a call block.
 struct MacroDefinition {
@@ -154,19 +158,21 @@ struct MacroDefinition {
   Body body;
   bool uses_caller = false, uses_kwargs = false, uses_varargs = false;
   bool explicit_caller = false;  // caller is among the parameters
+  std::vector<Symbol> unset;
 };
 struct MacroStatement {
   Symbol symbol;
-  std::unique_ptr<const MacroDefinition> macro;
+  std::unique_ptr<MacroDefinition> macro;
 };
 struct CallBlockStatement {
   ExprPtr call;  // a CallExpr
-  std::unique_ptr<const MacroDefinition> caller;
+  std::unique_ptr<MacroDefinition> caller;
 };
 // {% with %} and {% generation %}.
 struct ScopeStatement {
   std::vector<std::pair<Target, ExprPtr>> bindings;
   Body body;
+  std::vector<Symbol> unset;
 };
 struct LoopControlStatement {
   bool is_break;
@@ -182,6 +188,7 @@ struct Statement {
 struct ParsedTemplate {
   std::vector<std::string> symbols;
   Body body;
+  std::vector<Symbol> unset;
 };
 
 // Those of `names` that `body` reads before it assigns them anywhere, in the order of the text.

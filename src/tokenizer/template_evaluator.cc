@@ -262,7 +262,7 @@ absl::StatusOr<Value> Interpreter::CallMacro(const MacroObject& macro, Arguments
   };
   ++macro_depth_;
   RETURN_IF_ERROR(runtime_.budget().CheckDepth(macro_depth_));
-  const ScopePtr scope = std::make_shared<Scope>(macro.closure);
+  const ScopePtr scope = NewScope(macro.closure, definition.unset);
   std::vector<size_t> missing;
   RETURN_IF_ERROR(BindParameters(definition, std::move(arguments), scope.get(), &missing));
   scope_ = scope;

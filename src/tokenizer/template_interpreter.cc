@@ -61,10 +61,11 @@ class ConditionIterator : public IteratorObject {
 };
 
 Interpreter::Interpreter(const ParsedTemplate& parsed, Runtime& runtime, const Variables& inputs)
-    : parsed_(parsed), runtime_(runtime), inputs_(parsed.symbols.size()), scope_(std::make_shared<Scope>(nullptr)) {
+    : parsed_(parsed), runtime_(runtime), inputs_(parsed.symbols.size()) {
   for (size_t i = 0; i < parsed.symbols.size(); ++i) {
     const std::string& name = parsed.symbols[i];
     const auto symbol = static_cast<Symbol>(i);
+    unknown_names_.push_back(MakeUndefined(absl::StrCat("'", name, "' is undefined")));
     if (name == "loop") loop_ = symbol;
     if (name == "caller") caller_ = symbol;
     if (name == "kwargs") kwargs_ = symbol;
@@ -81,6 +82,7 @@ Interpreter::Interpreter(const ParsedTemplate& parsed, Runtime& runtime, const V
 absl::StatusOr<TextPtr> Interpreter::Run() {
   TextBuilder out;
   out_ = &out;
+  scope_ = NewScope(nullptr, parsed_.unset);
   const absl::StatusOr<Flow> flow = Execute(parsed_.body);
   if (!flow.ok()) return Annotate(flow.status(), absl::StrCat("line ", error_line_ > 0 ? error_line_ : 1));
   return std::move(out).Build();
@@ -91,7 +93,13 @@ Value Interpreter::Lookup(Symbol symbol) const {
     if (const Value* held = scope->Find(symbol)) return *held;
   }
   const auto index = static_cast<size_t>(symbol);
-  return inputs_[index].has_value() ? *inputs_[index] : MakeUndefined(absl::StrCat("'", parsed_.symbols[index], "' is undefined"));
+  return inputs_[index].has_value() ? *inputs_[index] : UnknownName(symbol);
+}
+
+ScopePtr Interpreter::NewScope(ScopePtr outer, const std::vector<Symbol>& unset) const {
+  auto scope = std::make_shared<Scope>(std::move(outer));
+  for (const Symbol symbol : unset) scope->Set(symbol, UnknownName(symbol));
+  return scope;
 }
 
 absl::Status Interpreter::Assign(const Target& target, Value value) {
@@ -121,6 +129,11 @@ absl::Status Interpreter::Write(const Value& value) {
   RETURN_IF_ERROR(runtime_.budget().SpendScan(text->bytes().size()));
   out_->Append(*text);
   return absl::OkStatus();
+}
+
+absl::Status Interpreter::WriteText(const Value& value, absl::string_view block) {
+  if (!value.Is<TextPtr>()) return UsageError("expected the ", block, " block to give a str, found ", TypeName(value));
+  return Write(value);
 }
 
 MacroPtr Interpreter::MakeMacro(const MacroDefinition& definition) {
@@ -186,7 +199,7 @@ absl::StatusOr<Interpreter::Flow> Interpreter::Execute(const ForStatement& state
   bool completed = false;
   ASSIGN_OR_RETURN(const Flow flow, ExecuteLoop(statement, loop, &completed));
   if (flow != Flow::kNext || completed) return flow;
-  return ExecuteIn(NewScope(), statement.otherwise);
+  return ExecuteIn(NewScope(scope_, statement.otherwise_unset), statement.otherwise);
 }
 
 // `*completed`: whether any iteration reached the end of the body; jinja2 runs the else branch otherwise, even after break or continue.
@@ -199,7 +212,7 @@ absl::StatusOr<Interpreter::Flow> Interpreter::ExecuteLoop(const ForStatement& s
     RETURN_IF_ERROR(runtime_.budget().Spend(1));
     ASSIGN_OR_RETURN(const bool more, loop->Advance(runtime_, &item));
     if (!more) return Flow::kNext;
-    scope_ = std::make_shared<Scope>(outer);
+    scope_ = NewScope(outer, statement.body_unset);
     if (loop_ >= 0) scope_->Set(loop_, Value(loop));
     RETURN_IF_ERROR(Assign(statement.target, std::move(item)));
     ASSIGN_OR_RETURN(const Flow flow, Execute(statement.body));
@@ -215,7 +228,7 @@ absl::StatusOr<Interpreter::Flow> Interpreter::Execute(const SetStatement& state
 }
 
 absl::StatusOr<Interpreter::Flow> Interpreter::Execute(const SetBlockStatement& statement) {
-  const ScopePtr scope = NewScope();
+  const ScopePtr scope = NewScope(scope_, statement.unset);
   TextPtr text;
   ASSIGN_OR_RETURN(const Flow flow, Capture(statement.body, scope, &text));
   if (flow != Flow::kNext) return flow;
@@ -238,14 +251,14 @@ absl::StatusOr<Interpreter::Flow> Interpreter::Execute(const FilterBlockStatemen
     scope_ = saved;
     block_text_ = saved_text;
   };
-  const ScopePtr scope = NewScope();
+  const ScopePtr scope = NewScope(scope_, statement.unset);
   TextPtr text;
   ASSIGN_OR_RETURN(const Flow flow, Capture(statement.body, scope, &text));
   if (flow != Flow::kNext) return flow;
   scope_ = scope;
   block_text_ = text;
   ASSIGN_OR_RETURN(const Value value, Evaluate(*statement.filter));
-  RETURN_IF_ERROR(Write(value));
+  RETURN_IF_ERROR(WriteText(value, "filter"));
   return Flow::kNext;
 }
 
@@ -261,7 +274,7 @@ absl::StatusOr<Interpreter::Flow> Interpreter::Execute(const CallBlockStatement&
   ASSIGN_OR_RETURN(Arguments arguments, EvaluateArguments(call.arguments));
   arguments.keyword.emplace_back("caller", Value(caller));
   ASSIGN_OR_RETURN(const Value value, Call(callee, std::move(arguments)));
-  RETURN_IF_ERROR(Write(value));
+  RETURN_IF_ERROR(WriteText(value, "call"));
   return Flow::kNext;
 }
 
@@ -272,7 +285,7 @@ absl::StatusOr<Interpreter::Flow> Interpreter::Execute(const ScopeStatement& sta
     values.push_back(std::move(value));
   }
   const absl::Cleanup restore = [this, saved = scope_] { scope_ = saved; };
-  scope_ = NewScope();
+  scope_ = NewScope(scope_, statement.unset);
   for (size_t i = 0; i < values.size(); ++i) RETURN_IF_ERROR(Assign(statement.bindings[i].first, std::move(values[i])));
   return Execute(statement.body);
 }

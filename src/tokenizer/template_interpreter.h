@@ -91,9 +91,13 @@ class Interpreter {
   absl::Status BindParameters(const MacroDefinition& macro, Arguments arguments, Scope* scope, std::vector<size_t>* missing);
 
   Value Lookup(Symbol symbol) const;
+  Value UnknownName(Symbol symbol) const { return unknown_names_[static_cast<size_t>(symbol)]; }
   absl::Status Assign(const Target& target, Value value);
   absl::Status Write(const Value& value);
-  ScopePtr NewScope() const { return std::make_shared<Scope>(scope_); }
+  // The same for a filter or call block, which print text only.
+  absl::Status WriteText(const Value& value, absl::string_view block);
+  // A scope inside `outer` in which the names `unset` are undefined.
+  ScopePtr NewScope(ScopePtr outer, const std::vector<Symbol>& unset) const;
   MacroPtr MakeMacro(const MacroDefinition& definition);
   // Remembers where the error that is on its way up happened.
   void NoteLine(int line) { error_line_ = error_line_ == 0 ? line : error_line_; }
@@ -101,6 +105,7 @@ class Interpreter {
   const ParsedTemplate& parsed_;
   Runtime& runtime_;
   std::vector<std::optional<Value>> inputs_;  // by symbol
+  std::vector<Value> unknown_names_;          // by symbol: what a name is that is nowhere set
   Symbol loop_ = -1, caller_ = -1, kwargs_ = -1, varargs_ = -1;
   ScopePtr scope_;
   TextBuilder* out_ = nullptr;

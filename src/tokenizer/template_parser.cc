@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "tokenizer/template_expression_parser.h"
 #include "tokenizer/template_lexer.h"
+#include "tokenizer/template_symbols.h"
 #include "tokenizer/template_unicode.h"
 
 namespace pith::jinja {
@@ -30,6 +31,7 @@ class StatementParser {
     ASSIGN_OR_RETURN(parsed.body, ParseBody({}));
     RETURN_IF_ERROR(parser_.CheckUnknownNames(0));
     parsed.symbols = std::move(parser_).TakeSymbols();
+    FindUnsetNames(&parsed);
     return parsed;
   }
 

@@ -107,7 +107,8 @@ Result HasCase(Runtime& runtime, const Value& self, const BoundArguments&) {
 }
 
 template <const NativeFunction* (*kFind)(absl::string_view)>
-Result IsKnown(Runtime&, const Value& self, const BoundArguments&) {
+Result IsKnown(Runtime& runtime, const Value& self, const BoundArguments&) {
+  RETURN_IF_ERROR(HashKey(runtime.budget(), self).status());  // Python looks the name up in a dict
   const TextPtr* name = self.As<TextPtr>();
   return Value(name != nullptr && kFind((*name)->bytes()) != nullptr);
 }

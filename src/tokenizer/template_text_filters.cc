@@ -142,8 +142,6 @@ Result Center(Runtime& runtime, const Value& self, const BoundArguments& argumen
 
 Result Truncate(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   Budget& budget = runtime.budget();
-  const TextPtr* text = self.As<TextPtr>();
-  if (text == nullptr) return UsageError("truncate: expected a str, found ", TypeName(self));
   ASSIGN_OR_RETURN(const int64_t length, arguments.Integer(0, 255));
   TextPtr end = MakeText("...");
   if (arguments.At(2) != nullptr) {
@@ -154,7 +152,9 @@ Result Truncate(Runtime& runtime, const Value& self, const BoundArguments& argum
     ASSIGN_OR_RETURN(leeway, arguments.Integer(3, 5));
   }
   if (length < end->length() || leeway < 0) return UsageError("truncate: expected a length of at least ", end->length(), ", found ", length);
-  if ((*text)->length() - leeway <= length) return self;
+  if (Length(self) >= 0 && Length(self) - leeway <= length) return self;
+  const TextPtr* text = self.As<TextPtr>();
+  if (text == nullptr) return UsageError("truncate: expected a str, found ", TypeName(self));
   ASSIGN_OR_RETURN(TextPtr kept, PickCharacters(budget, *text, 0, 1, length - end->length()));
   if (!arguments.Boolean(1, false)) {
     const size_t space = kept->bytes().rfind(' ');
