@@ -15,7 +15,7 @@ constexpr int64_t kBlockSizeTokens = 32;
 // The blocks of one sequence in order; token t lies in blocks[t / kBlockSizeTokens].
 struct BlockTable {
   std::vector<int32_t> blocks;
-  int64_t num_tokens = 0;     // tokens whose keys and values are stored
+  int64_t num_tokens = 0;  // tokens whose keys and values are stored
   int64_t capacity() const { return static_cast<int64_t>(blocks.size()) * kBlockSizeTokens; }
 };
 
@@ -41,8 +41,8 @@ class BlockPool {
   static int64_t BlocksForTokens(int64_t num_tokens) { return (num_tokens + kBlockSizeTokens - 1) / kBlockSizeTokens; }
 
  private:
-  std::vector<int32_t> ref_count_;   // per block; 0 = free
-  std::vector<int32_t> free_;        // LIFO
+  std::vector<int32_t> ref_count_;  // per block; 0 = free
+  std::vector<int32_t> free_;       // LIFO
 };
 
 }  // namespace pith

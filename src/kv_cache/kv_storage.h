@@ -15,8 +15,8 @@ struct KvCacheSpec {
   int64_t num_blocks = 0;
 
   int64_t bytes_per_token() const { return 2 * num_layers * num_kv_heads * head_dim * 2; }  // keys and values, bf16
-  int64_t block_stride() const;       // elements between blocks of one layer
-  int64_t head_stride() const;        // elements between KV heads of one block
+  int64_t block_stride() const;                                                             // elements between blocks of one layer
+  int64_t head_stride() const;                                                              // elements between KV heads of one block
 };
 
 class KvStorage {
@@ -24,13 +24,13 @@ class KvStorage {
   // Errors: kResourceExhausted when the memory cannot be had.
   static absl::StatusOr<KvStorage> Create(const KvCacheSpec& spec);
   const KvCacheSpec& spec() const { return spec_; }
-  uint16_t* key(int64_t layer);       // first element of the layer's keys
+  uint16_t* key(int64_t layer);  // first element of the layer's keys
   uint16_t* value(int64_t layer);
   int64_t bytes() const;
 
  private:
   KvCacheSpec spec_;
-  std::vector<AlignedBuffer> layers_; // keys then values
+  std::vector<AlignedBuffer> layers_;  // keys then values
 };
 
 }  // namespace pith

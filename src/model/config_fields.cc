@@ -23,7 +23,8 @@ absl::Status ParseYarn(const Json& parameters, int64_t max_position, RopeConfig&
   ASSIGN_OR_RETURN(const double mscale, GetDouble(parameters, "mscale", 0.0, 100.0, 0.0));
   ASSIGN_OR_RETURN(const double mscale_all_dim, GetDouble(parameters, "mscale_all_dim", 0.0, 100.0, 0.0));
   const bool has_mscales = mscale != 0.0 && mscale_all_dim != 0.0;
-  const double inferred = has_mscales ? YarnMscale(rope.factor, mscale) / YarnMscale(rope.factor, mscale_all_dim) : YarnMscale(rope.factor, 1.0);
+  const double inferred = has_mscales ? YarnMscale(rope.factor, mscale) / YarnMscale(rope.factor, mscale_all_dim)
+                                      : YarnMscale(rope.factor, 1.0);
   ASSIGN_OR_RETURN(rope.attention_factor, GetDouble(parameters, "attention_factor", 1e-3, 1e3, inferred));
   return absl::OkStatus();
 }
@@ -121,14 +122,15 @@ absl::Status ParseRope(const Json& config, std::optional<double> local_theta, De
   if (!rope.ok()) return Annotate(rope.status(), key);
   out.rope = out.rope_local = *std::move(rope);
   if (local == nullptr && !local_theta.has_value()) return absl::OkStatus();
-  absl::StatusOr<RopeConfig> rope_local =
-      ParseRopeParameters(local == nullptr ? none : *local, local_theta.value_or(theta), out.max_position_embeddings);
+  absl::StatusOr<RopeConfig> rope_local = ParseRopeParameters(local == nullptr ? none : *local, local_theta.value_or(theta),
+                                                              out.max_position_embeddings);
   if (!rope_local.ok()) return Annotate(rope_local.status(), absl::StrCat(key, ".sliding_attention"));
   out.rope_local = *std::move(rope_local);
   return absl::OkStatus();
 }
 
-absl::Status ParseLayerTypes(const Json& config, int64_t window, bool (*is_sliding)(const Json& config, int64_t layer), DecoderConfig& out) {
+absl::Status ParseLayerTypes(const Json& config, int64_t window, bool (*is_sliding)(const Json& config, int64_t layer),
+                             DecoderConfig& out) {
   const Json* types = FindMember(config, "layer_types");
   if (types != nullptr && (!types->is_array() || static_cast<int64_t>(types->size()) != out.num_layers)) {
     return BadFileError("layer_types: expected ", out.num_layers, " names, found ", Printable(DumpJson(*types)));

@@ -13,7 +13,7 @@
 namespace pith {
 
 struct DecoderConfig {
-  std::string model_type;             // "llama"
+  std::string model_type;  // "llama"
   int64_t vocab_size = 0, hidden_size = 0, intermediate_size = 0, num_layers = 0;
   int64_t num_heads = 0, num_kv_heads = 0, head_dim = 0;
   int64_t max_position_embeddings = 0;

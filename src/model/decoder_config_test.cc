@@ -14,9 +14,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Json Llama() {
-  return {{"model_type", "llama"},        {"vocab_size", 1000},        {"hidden_size", 64},     {"intermediate_size", 128},
-          {"num_hidden_layers", 4},       {"num_attention_heads", 8},  {"num_key_value_heads", 2}, {"max_position_embeddings", 2048},
-          {"rms_norm_eps", 1e-5},         {"hidden_act", "silu"},      {"tie_word_embeddings", true}, {"rope_theta", 500000.0}};
+  return {{"model_type", "llama"},  {"vocab_size", 1000},       {"hidden_size", 64},           {"intermediate_size", 128},
+          {"num_hidden_layers", 4}, {"num_attention_heads", 8}, {"num_key_value_heads", 2},    {"max_position_embeddings", 2048},
+          {"rms_norm_eps", 1e-5},   {"hidden_act", "silu"},     {"tie_word_embeddings", true}, {"rope_theta", 500000.0}};
 }
 Json Qwen2() {
   Json json = Llama();
@@ -24,9 +24,17 @@ Json Qwen2() {
   return json;
 }
 Json Gemma3() {
-  return {{"model_type", "gemma3_text"}, {"vocab_size", 1000},         {"hidden_size", 640},         {"intermediate_size", 128},
-          {"num_hidden_layers", 7},      {"num_attention_heads", 4},   {"num_key_value_heads", 1},   {"head_dim", 256},
-          {"query_pre_attn_scalar", 64}, {"sliding_window", 512},      {"max_position_embeddings", 32768}};
+  return {{"model_type", "gemma3_text"},
+          {"vocab_size", 1000},
+          {"hidden_size", 640},
+          {"intermediate_size", 128},
+          {"num_hidden_layers", 7},
+          {"num_attention_heads", 4},
+          {"num_key_value_heads", 1},
+          {"head_dim", 256},
+          {"query_pre_attn_scalar", 64},
+          {"sliding_window", 512},
+          {"max_position_embeddings", 32768}};
 }
 
 std::string ErrorOf(const Json& json) { return std::string(ParseDecoderConfig(json).status().message()); }
@@ -66,11 +74,18 @@ TEST(DecoderConfig, LlamaOptions) {
 
 TEST(DecoderConfig, RopeScalingOldAndNewStyle) {
   Json json = Llama();
-  json["rope_scaling"] = {{"rope_type", "llama3"}, {"factor", 32.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0},
+  json["rope_scaling"] = {{"rope_type", "llama3"},
+                          {"factor", 32.0},
+                          {"low_freq_factor", 1.0},
+                          {"high_freq_factor", 4.0},
                           {"original_max_position_embeddings", 1024}};
   auto c = ParseDecoderConfig(json);
   ASSERT_TRUE(c.ok()) << c.status();
-  EXPECT_EQ(c->rope, (RopeConfig{.theta = 500000.0, .scaling = "llama3", .factor = 32.0, .low_freq_factor = 1.0, .high_freq_factor = 4.0,
+  EXPECT_EQ(c->rope, (RopeConfig{.theta = 500000.0,
+                                 .scaling = "llama3",
+                                 .factor = 32.0,
+                                 .low_freq_factor = 1.0,
+                                 .high_freq_factor = 4.0,
                                  .original_max_position = 1024}));
   json["rope_scaling"] = {{"type", "linear"}, {"factor", 4}};
   c = ParseDecoderConfig(json);
@@ -191,10 +206,10 @@ TEST(DecoderConfig, ClassNameMustBeTheCausalModel) {
 }
 
 struct BadField {
-  const char* model;   // "llama", "qwen2" or "gemma3"
+  const char* model;  // "llama", "qwen2" or "gemma3"
   Json patch;
   absl::StatusCode code;
-  const char* named;   // what the message must name
+  const char* named;  // what the message must name
 };
 
 TEST(DecoderConfig, RefusesAbsurdOrUnsupportedValues) {
@@ -223,11 +238,15 @@ TEST(DecoderConfig, RefusesAbsurdOrUnsupportedValues) {
       {"llama", {{"rope_scaling", {{"rope_type", "linear"}}}}, kBad, "factor"},
       {"llama", {{"rope_scaling", {{"rope_type", "linear"}, {"factor", 0.0}}}}, kBad, "factor"},
       {"llama", {{"rope_scaling", "linear"}}, kBad, "rope_scaling"},
-      {"llama", {{"rope_scaling", {{"rope_type", "llama3"}, {"factor", 8.0}, {"low_freq_factor", 4.0}, {"high_freq_factor", 4.0}}}}, kBad,
+      {"llama",
+       {{"rope_scaling", {{"rope_type", "llama3"}, {"factor", 8.0}, {"low_freq_factor", 4.0}, {"high_freq_factor", 4.0}}}},
+       kBad,
        "high_freq_factor"},
       {"qwen2", {{"use_sliding_window", true}, {"sliding_window", 0}}, kBad, "sliding_window"},
       {"qwen2", {{"layer_types", {"full_attention"}}}, kBad, "layer_types"},
-      {"qwen2", {{"layer_types", {"full_attention", "full_attention", "full_attention", "chunked_attention"}}}, kUnsupported,
+      {"qwen2",
+       {{"layer_types", {"full_attention", "full_attention", "full_attention", "chunked_attention"}}},
+       kUnsupported,
        "layer_types[3]"},
       {"gemma3", {{"final_logit_softcapping", 30.0}}, kUnsupported, "final_logit_softcapping"},
       {"gemma3", {{"attn_logit_softcapping", 50.0}}, kUnsupported, "attn_logit_softcapping"},

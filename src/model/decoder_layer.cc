@@ -7,7 +7,7 @@ namespace {
 
 // Queries, keys and values of a row lie one after the other in workspace.qkv().
 struct QkvLayout {
-  int64_t queries, keys, row;   // floats
+  int64_t queries, keys, row;  // floats
   explicit QkvLayout(const DecoderConfig& config)
       : queries(config.num_heads * config.head_dim), keys(config.num_kv_heads * config.head_dim), row(queries + 2 * keys) {}
 };
@@ -119,7 +119,8 @@ void RunMlp(const DecoderLayer& layer, ForwardPass& pass) {
 }  // namespace
 
 int64_t DecoderLayer::resident_bytes() const {
-  int64_t bytes = attention_norm.resident_bytes() + mlp_norm.resident_bytes() + qkv.resident_bytes() + o.resident_bytes() + mlp.resident_bytes();
+  int64_t bytes = attention_norm.resident_bytes() + mlp_norm.resident_bytes() + qkv.resident_bytes() + o.resident_bytes() +
+                  mlp.resident_bytes();
   for (const std::optional<RmsNorm>* norm : {&q_norm, &k_norm, &post_attention_norm, &post_mlp_norm}) {
     if (norm->has_value()) bytes += (*norm)->resident_bytes();
   }

@@ -16,12 +16,12 @@ namespace pith {
 struct DecoderLayer {
   int64_t index = 0;
   RmsNorm attention_norm, mlp_norm;
-  std::optional<RmsNorm> q_norm, k_norm;                 // per head, before RoPE
+  std::optional<RmsNorm> q_norm, k_norm;  // per head, before RoPE
   std::optional<RmsNorm> post_attention_norm, post_mlp_norm;
   Linear qkv, o;
   GatedMlp mlp;
-  int64_t window = 0;                                    // sliding window in tokens; 0: full attention
-  const RotaryEmbedding* rotary = nullptr;               // borrowed from the model
+  int64_t window = 0;                       // sliding window in tokens; 0: full attention
+  const RotaryEmbedding* rotary = nullptr;  // borrowed from the model
 
   int64_t resident_bytes() const;
 };

@@ -27,8 +27,8 @@
 namespace pith {
 
 struct LoadOptions {
-  ThreadPool* pool = nullptr;          // borrowed; must outlive the model
-  Isa isa = Isa::kScalar;              // usually SelectIsa()
+  ThreadPool* pool = nullptr;                                 // borrowed; must outlive the model
+  Isa isa = Isa::kScalar;                                     // usually SelectIsa()
   std::function<void(int64_t done, int64_t total)> progress;  // tensors loaded; may be empty
 };
 

@@ -17,8 +17,8 @@ absl::Status ValidateSequence(const SequenceSlice& slice, int64_t index, int64_t
   if (slice.num_rows < 1) return error("expected at least 1 row, found ", slice.num_rows);
   if (slice.first_position < 0) return error("expected a position of at least 0, found ", slice.first_position);
   if (slice.num_rows > config.max_position_embeddings || slice.first_position > config.max_position_embeddings - slice.num_rows) {
-    return error("expected positions below ", config.max_position_embeddings, " (max_position_embeddings), found ",
-                 slice.first_position, " + ", slice.num_rows, " rows");
+    return error("expected positions below ", config.max_position_embeddings, " (max_position_embeddings), found ", slice.first_position,
+                 " + ", slice.num_rows, " rows");
   }
   const int64_t tokens = slice.first_position + slice.num_rows;
   if (slice.blocks == nullptr) return error("expected a block table, found none");
@@ -97,7 +97,8 @@ absl::Status ValidateBatch(const ForwardBatch& batch, const DecoderConfig& confi
     rows += batch.sequences[s].num_rows;
   }
   if (rows == 0 || rows != batch.num_rows()) {
-    return UsageError("batch: expected at least one row, and as many token ids as rows of sequences, found ", batch.num_rows(), " and ", rows);
+    return UsageError("batch: expected at least one row, and as many token ids as rows of sequences, found ", batch.num_rows(), " and ",
+                      rows);
   }
   int64_t previous = -1;
   for (const int32_t row : batch.logits_rows) {

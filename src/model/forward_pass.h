@@ -25,15 +25,15 @@ class Workspace {
   // Makes room for `rows` rows. May throw std::bad_alloc.
   void Reserve(int64_t rows);
 
-  float* hidden() { return Floats(hidden_); }                    // [rows, hidden_size] the residual stream
-  uint16_t* normed() { return Bf16(normed_); }                   // [rows, hidden_size] input of a linear layer
-  float* qkv() { return Floats(qkv_); }                          // [rows, qkv_size]: queries, keys, values of a row one after the other
-  uint16_t* attention() { return Bf16(attention_); }             // [rows, num_heads * head_dim] input of o_proj
-  float* gate_up() { return Floats(gate_up_); }                  // [min(rows, kMaxMlpRows), 2 * intermediate_size]
-  uint16_t* mlp_activation() { return Bf16(mlp_activation_); }   // [min(rows, kMaxMlpRows), intermediate_size]
-  float* branch() { return Floats(branch_); }                    // [rows, hidden_size] output of a half layer before its post-norm
+  float* hidden() { return Floats(hidden_); }                   // [rows, hidden_size] the residual stream
+  uint16_t* normed() { return Bf16(normed_); }                  // [rows, hidden_size] input of a linear layer
+  float* qkv() { return Floats(qkv_); }                         // [rows, qkv_size]: queries, keys, values of a row one after the other
+  uint16_t* attention() { return Bf16(attention_); }            // [rows, num_heads * head_dim] input of o_proj
+  float* gate_up() { return Floats(gate_up_); }                 // [min(rows, kMaxMlpRows), 2 * intermediate_size]
+  uint16_t* mlp_activation() { return Bf16(mlp_activation_); }  // [min(rows, kMaxMlpRows), intermediate_size]
+  float* branch() { return Floats(branch_); }                   // [rows, hidden_size] output of a half layer before its post-norm
   float* attention_scratch(int thread);
-  std::vector<int32_t>& positions() { return positions_; }       // [rows]
+  std::vector<int32_t>& positions() { return positions_; }  // [rows]
 
  private:
   static float* Floats(AlignedBuffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
@@ -49,7 +49,7 @@ class Workspace {
 struct AttentionTask {
   int32_t sequence = 0;
   int32_t kv_head = 0;
-  int64_t row_begin = 0, row_end = 0;   // of the sequence's rows
+  int64_t row_begin = 0, row_end = 0;  // of the sequence's rows
 };
 
 // Tiles of at most 16 rows, those with the most keys to read first, so that threads finish together.

@@ -10,8 +10,9 @@ namespace pith {
 class LayerObserver {
  public:
   virtual ~LayerObserver() = default;
-  // The input of the linear modules named (those that share it: q, k and v), bf16 bits [num_rows, dim] contiguous.
-  // Called on the thread that called Forward, between operators; must not keep the pointer.
+  // The input of one linear module, bf16 bits [num_rows, dim] contiguous. Modules that share an input (q, k and v; gate and up) follow each
+  // other with the same pointer. A long batch reaches down_proj in pieces, rows in order. Called on the thread that called Forward,
+  // between operators; must not keep the pointer.
   virtual void OnLinearInput(absl::string_view module, const uint16_t* input, int64_t num_rows, int64_t dim) = 0;
 };
 

@@ -134,8 +134,12 @@ inline void SyntheticArtifact::QuantizeLayers(int bits, int64_t group_size) {
   for (const std::string& name : matrices) {
     const std::shared_ptr<Tensor> dense = dense_.at(name);
     const auto values = dense->as<bfloat16>();
-    QuantizedTensor q{.out = dense->shape()[0], .in = dense->shape()[1], .bits = bits, .group_size = group_size,
-                      .format = "pack-quantized", .scale_dtype = DType::kBF16,
+    QuantizedTensor q{.out = dense->shape()[0],
+                      .in = dense->shape()[1],
+                      .bits = bits,
+                      .group_size = group_size,
+                      .format = "pack-quantized",
+                      .scale_dtype = DType::kBF16,
                       .stored_bits_per_weight = bits + 16.0 / static_cast<double>(group_size)};
     const float top = static_cast<float>(q.default_zero_point() - 1);
     for (size_t begin = 0; begin < values.size(); begin += group_size) {

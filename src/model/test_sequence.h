@@ -49,9 +49,7 @@ inline std::vector<float> AppendInChunks(DecoderModel& model, TestCache& cache, 
   return logits;
 }
 
-inline int32_t ArgMax(absl::Span<const float> row) {
-  return static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
-}
+inline int32_t ArgMax(absl::Span<const float> row) { return static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin()); }
 
 // Greedy continuation of `prompt` by `count` tokens.
 inline std::vector<int32_t> GreedyTokens(DecoderModel& model, TestCache& cache, absl::Span<const int32_t> prompt, int64_t count) {

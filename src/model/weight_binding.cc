@@ -24,7 +24,11 @@ class Binder {
  public:
   Binder(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map, const ComputeContext& context,
          const std::function<void(int64_t, int64_t)>& progress)
-      : reader_(reader), config_(config), map_(map), context_(context), progress_(progress),
+      : reader_(reader),
+        config_(config),
+        map_(map),
+        context_(context),
+        progress_(progress),
         num_matrices_(config.num_layers * kMatricesPerLayer + 2) {}
 
   absl::StatusOr<DecoderLayer> BindLayer(int64_t index);
@@ -89,7 +93,8 @@ absl::StatusOr<std::optional<RmsNorm>> Binder::ReadLayerNorm(int64_t layer, cons
 }
 
 absl::Status Binder::BindAttention(DecoderLayer& layer) {
-  const int64_t hidden = config_.hidden_size, queries = config_.num_heads * config_.head_dim, keys = config_.num_kv_heads * config_.head_dim;
+  const int64_t hidden = config_.hidden_size, queries = config_.num_heads * config_.head_dim,
+                keys = config_.num_kv_heads * config_.head_dim;
   const struct {
     const char* module;
     int64_t out;

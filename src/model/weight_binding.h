@@ -20,7 +20,7 @@ struct BoundDecoder {
   Embedding embedding;
   std::vector<DecoderLayer> layers;
   LmHead head;
-  std::vector<TensorDataPath> data_path;                // embedding, layers in order, head
+  std::vector<TensorDataPath> data_path;                  // embedding, layers in order, head
   std::unique_ptr<RotaryEmbedding> rotary, rotary_local;  // rotary_local null: the same as rotary
 };
 

@@ -11,17 +11,17 @@ namespace pith {
 // The part that an architecture decides; names are relative to "<prefix>layers.N.".
 struct LayerNormNames {
   const char* attention_norm = "input_layernorm";
-  const char* post_attention_norm = nullptr;            // norm of the attention's output, before the residual add
+  const char* post_attention_norm = nullptr;  // norm of the attention's output, before the residual add
   const char* mlp_norm = "post_attention_layernorm";
-  const char* post_mlp_norm = nullptr;                  // norm of the MLP's output, before the residual add
+  const char* post_mlp_norm = nullptr;  // norm of the MLP's output, before the residual add
 };
 
 struct WeightMap {
   LayerNormNames norms;
-  std::string prefix;     // "model.", "language_model.model." or "model.language_model."
-  std::string head;       // "lm_head" or "language_model.lm_head"
+  std::string prefix;  // "model.", "language_model.model." or "model.language_model."
+  std::string head;    // "lm_head" or "language_model.lm_head"
 
-  std::string Layer(int64_t layer, absl::string_view module) const;   // "model.layers.3.mlp.gate_proj"
+  std::string Layer(int64_t layer, absl::string_view module) const;  // "model.layers.3.mlp.gate_proj"
   std::string Embedding() const { return prefix + "embed_tokens"; }
   std::string FinalNorm() const { return prefix + "norm"; }
 };

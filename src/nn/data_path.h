@@ -13,24 +13,24 @@ namespace pith {
 
 // How one linear layer (or the embedding) is stored and run: a row of `pith inspect`.
 struct TensorDataPath {
-  std::string name;                    // "model.layers.0.self_attn.q_proj"
+  std::string name;  // "model.layers.0.self_attn.q_proj"
   int64_t out = 0, in = 0;
-  std::string packing;                 // stored format: "bf16", "f32 rounded to bf16", "pack-quantized", "Q4_K", ...
-  std::string scheme;                  // short name of the stored weights: "BF16", "W4A16_ASYM", "Q4_K"
-  double stored_bits = 0;              // per weight in the file, scales included
-  std::string scale_dtype;             // "" for dense
+  std::string packing;      // stored format: "bf16", "f32 rounded to bf16", "pack-quantized", "Q4_K", ...
+  std::string scheme;       // short name of the stored weights: "BF16", "W4A16_ASYM", "Q4_K"
+  double stored_bits = 0;   // per weight in the file, scales included
+  std::string scale_dtype;  // "" for dense
   int64_t group_size = 0;
   std::string activation, accumulator, output, kernel, isa;
-  std::vector<std::string> refused;    // better rows that could not run it, with reasons
+  std::vector<std::string> refused;  // better rows that could not run it, with reasons
   int64_t stored_bytes = 0, resident_bytes = 0;
 };
 
 // A weight matrix as the artifact holds it. Exactly one of `dense` and `quantized` is set; both are borrowed.
 struct LinearSource {
-  std::string name;                            // module: "model.layers.0.self_attn.q_proj"
-  const TensorView* dense = nullptr;           // [out, in] F32, F16 or BF16
+  std::string name;                   // module: "model.layers.0.self_attn.q_proj"
+  const TensorView* dense = nullptr;  // [out, in] F32, F16 or BF16
   const QuantizedTensor* quantized = nullptr;
-  std::vector<float> bias;                     // [out], or empty
+  std::vector<float> bias;  // [out], or empty
   int64_t stored_bytes = 0;
 
   int64_t out() const { return quantized != nullptr ? quantized->out : dense->shape[0]; }

@@ -45,8 +45,7 @@ absl::StatusOr<Embedding> Embedding::LoadQuantized(const std::string& name, Quan
   return embedding;
 }
 
-void Embedding::Run(const ComputeContext& context, absl::Span<const int32_t> tokens, float scale, float* out,
-                    int64_t out_stride) const {
+void Embedding::Run(const ComputeContext& context, absl::Span<const int32_t> tokens, float scale, float* out, int64_t out_stride) const {
   const int64_t dim = this->dim();
   context.ForRows(static_cast<int64_t>(tokens.size()), dim, [&](int64_t begin, int64_t end) {
     if (!quantized_.has_value()) {

@@ -32,7 +32,7 @@ class Embedding {
   int64_t resident_bytes() const { return data_path_.resident_bytes; }
 
  private:
-  AlignedBuffer dense_;                      // bf16 bits [vocab, dim], or empty
+  AlignedBuffer dense_;  // bf16 bits [vocab, dim], or empty
   std::optional<QuantizedTensor> quantized_;
   TensorDataPath data_path_;
 };

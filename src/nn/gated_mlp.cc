@@ -5,8 +5,8 @@
 
 namespace pith {
 
-absl::StatusOr<GatedMlp> GatedMlp::Load(const LinearSource& gate, const LinearSource& up, const LinearSource& down,
-                                        Activation activation, const ComputeContext& context) {
+absl::StatusOr<GatedMlp> GatedMlp::Load(const LinearSource& gate, const LinearSource& up, const LinearSource& down, Activation activation,
+                                        const ComputeContext& context) {
   CHECK_EQ(gate.out(), up.out());
   CHECK_EQ(gate.out(), down.in());
   GatedMlp mlp;

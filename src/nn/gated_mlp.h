@@ -13,8 +13,8 @@ namespace pith {
 class GatedMlp {
  public:
   // Errors as Linear::Load. The sources' shapes agree: gate and up [intermediate, hidden], down [hidden, intermediate].
-  static absl::StatusOr<GatedMlp> Load(const LinearSource& gate, const LinearSource& up, const LinearSource& down,
-                                       Activation activation, const ComputeContext& context);
+  static absl::StatusOr<GatedMlp> Load(const LinearSource& gate, const LinearSource& up, const LinearSource& down, Activation activation,
+                                       const ComputeContext& context);
 
   int64_t intermediate_size() const { return down_.in(); }
   const Linear& gate_up() const { return gate_up_; }

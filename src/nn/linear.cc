@@ -1,70 +1,56 @@
 #include "nn/linear.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "kernels/gemm_problem.h"
 #include "nn/dense_weight.h"
 
 namespace pith {
 namespace {
 
-GemmProblem ProblemOf(const LinearSource& source) {
-  GemmProblem problem{.n = source.out(), .k = source.in()};
-  if (source.quantized != nullptr) {
-    problem.group_size = source.quantized->group_size;
-    problem.bits = source.quantized->bits;
-    problem.has_zero_point = !source.quantized->zero_point.empty();
-    problem.has_min = !source.quantized->min.empty();
-  }
-  return problem;
-}
-
-GemmWeight FamilyOf(const LinearSource& source) {
-  if (source.quantized == nullptr) return GemmWeight::kBf16;
-  return source.quantized->bits <= 4 ? GemmWeight::kW4Grouped : GemmWeight::kW8Grouped;
-}
-
+// Whether two sources may become one matrix: the same kernel consumes both, with the same layout.
 bool CanShareMatrix(const LinearSource& a, const LinearSource& b) {
-  const GemmProblem p = ProblemOf(a), q = ProblemOf(b);
-  return FamilyOf(a) == FamilyOf(b) && p.group_size == q.group_size && p.bits == q.bits && p.has_zero_point == q.has_zero_point &&
-         p.has_min == q.has_min;
+  if (a.quantized == nullptr || b.quantized == nullptr) return a.quantized == b.quantized;
+  const QuantizedTensor &p = *a.quantized, &q = *b.quantized;
+  return p.bits == q.bits && p.group_size == q.group_size && p.zero_point.empty() == q.zero_point.empty() && p.min.empty() == q.min.empty();
 }
 
-// The rows of several sources one after the other, in the form a kernel prepacks from. A single quantized source is borrowed.
-struct StackedRows {
-  std::vector<uint16_t> dense;
-  QuantizedTensor stacked;
-  const QuantizedTensor* quantized = nullptr;
-};
-
-template <typename T> void AppendTo(std::vector<T>& out, const std::vector<T>& in) { out.insert(out.end(), in.begin(), in.end()); }
-
-absl::StatusOr<StackedRows> StackRows(absl::Span<const LinearSource> parts, int64_t n, int64_t k, ThreadPool& pool) {
-  StackedRows rows;
-  if (parts[0].quantized == nullptr) rows.dense.resize(n * k);
-  int64_t row = 0;
+absl::StatusOr<std::vector<uint16_t>> StackDense(absl::Span<const LinearSource> parts, int64_t n, ThreadPool& pool) {
+  const int64_t k = parts[0].in();
+  std::vector<uint16_t> stacked(n * k);
+  absl::Span<uint16_t> rest = absl::MakeSpan(stacked);
   for (const LinearSource& part : parts) {
-    const std::string tensor = absl::StrCat(part.name, ".weight");
-    if (part.quantized == nullptr) {
-      RETURN_IF_ERROR(ConvertToBfloat16(tensor, *part.dense, pool, absl::MakeSpan(rows.dense).subspan(row * k, part.out() * k)));
-      row += part.out();
-      continue;
-    }
-    const QuantizedTensor& q = *part.quantized;
-    RETURN_IF_ERROR(CheckFinite(absl::StrCat(tensor, " (scale)"), q.scale, q.num_groups()));
-    RETURN_IF_ERROR(CheckFinite(absl::StrCat(tensor, " (min)"), q.min, q.num_groups()));
-    if (parts.size() == 1) {
-      rows.quantized = &q;
-      continue;
-    }
-    AppendTo(rows.stacked.code, q.code);
-    AppendTo(rows.stacked.scale, q.scale);
-    AppendTo(rows.stacked.zero_point, q.zero_point);
-    AppendTo(rows.stacked.min, q.min);
+    RETURN_IF_ERROR(ConvertToBfloat16(absl::StrCat(part.name, ".weight"), *part.dense, pool, rest.first(part.out() * k)));
+    rest.remove_prefix(part.out() * k);
   }
-  return rows;
+  return stacked;
+}
+
+template <typename T> void Append(std::vector<T>& out, const std::vector<T>& in) { out.insert(out.end(), in.begin(), in.end()); }
+
+QuantizedTensor StackQuantized(absl::Span<const LinearSource> parts) {
+  QuantizedTensor stacked = *parts[0].quantized;
+  for (const LinearSource& part : parts.subspan(1)) {
+    stacked.out += part.quantized->out;
+    Append(stacked.code, part.quantized->code);
+    Append(stacked.scale, part.quantized->scale);
+    Append(stacked.zero_point, part.quantized->zero_point);
+    Append(stacked.min, part.quantized->min);
+  }
+  return stacked;
+}
+
+absl::Status CheckScales(absl::Span<const LinearSource> parts) {
+  for (const LinearSource& part : parts) {
+    const QuantizedTensor& q = *part.quantized;
+    RETURN_IF_ERROR(CheckFinite(absl::StrCat(part.name, ".weight (scale)"), q.scale, q.num_groups()));
+    RETURN_IF_ERROR(CheckFinite(absl::StrCat(part.name, ".weight (min)"), q.min, q.num_groups()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -97,34 +83,32 @@ absl::StatusOr<Linear> Linear::Load(absl::Span<const LinearSource> parts, const 
 }
 
 absl::Status Linear::AddSegment(absl::Span<const LinearSource> parts, const ComputeContext& context) {
-  Segment segment;
-  segment.problem = ProblemOf(parts[0]);
-  for (const LinearSource& part : parts.subspan(1)) segment.problem.n += part.out();
-  segment.column_begin = out_;
-  segment.panel_begin = num_panels_;
-  absl::StatusOr<GemmSelection> selection = SelectGemm(FamilyOf(parts[0]), segment.problem, context.isa);
-  if (!selection.ok()) return Annotate(selection.status(), parts[0].name);
-  segment.kernel = selection->kernel;
-
-  ASSIGN_OR_RETURN(const StackedRows rows, StackRows(parts, segment.problem.n, segment.problem.k, *context.pool));
-  segment.weight = AlignedBuffer(segment.kernel->prepack_bytes(segment.problem));
-  GemmPrepackParams params{.problem = segment.problem, .out = segment.weight.data()};
+  int64_t n = 0;
+  for (const LinearSource& part : parts) n += part.out();
   if (parts[0].quantized == nullptr) {
-    params.dense = rows.dense.data();
-  } else {
-    const QuantizedTensor& q = rows.quantized != nullptr ? *rows.quantized : rows.stacked;
-    params.code = q.code.data();
-    params.scale = q.scale.data();
-    params.zero_point = q.zero_point.empty() ? nullptr : q.zero_point.data();
-    params.min = q.min.empty() ? nullptr : q.min.data();
+    ASSIGN_OR_RETURN(const std::vector<uint16_t> stacked, StackDense(parts, n, *context.pool));
+    return AddMatrix(parts, GemmWeight::kBf16, {.problem = DescribeDenseGemm(n, in_), .dense = stacked.data()}, context);
   }
+  RETURN_IF_ERROR(CheckScales(parts));
+  std::optional<QuantizedTensor> stacked;
+  if (parts.size() > 1) stacked = StackQuantized(parts);
+  const QuantizedTensor& weight = stacked.has_value() ? *stacked : *parts[0].quantized;
+  return AddMatrix(parts, GemmWeightFamily(weight), DescribePrepack(weight, DescribeGemm(weight)), context);
+}
+
+absl::Status Linear::AddMatrix(absl::Span<const LinearSource> parts, GemmWeight family, GemmPrepackParams params,
+                               const ComputeContext& context) {
+  const absl::StatusOr<GemmSelection> selection = SelectGemm(family, params.problem, context.isa);
+  if (!selection.ok()) return Annotate(selection.status(), parts[0].name);
+  Segment segment{.problem = params.problem, .kernel = selection->kernel, .column_begin = out_, .panel_begin = num_panels_};
+  segment.weight = AlignedBuffer(segment.kernel->prepack_bytes(segment.problem));
+  params.out = segment.weight.data();
   context.pool->ParallelFor(segment.num_panels(), 1, [&](int64_t begin, int64_t end, int) {
     GemmPrepackParams range = params;
     range.panel_begin = begin;
     range.panel_end = end;
     segment.kernel->prepack(range);
   });
-
   for (const LinearSource& part : parts) {
     TensorDataPath& path = data_path_.emplace_back(DescribeStorage(part));
     DescribeKernel(*segment.kernel, selection->refused, path);

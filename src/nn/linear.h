@@ -28,28 +28,30 @@ class Linear {
 
   // activation [m, in] bf16 bits, rows activation_stride elements apart; out [m, out()] f32, rows out_stride floats apart; m >= 1.
   // accumulate adds to `out` instead of overwriting it. The panels are split over the pool. Row invariant: see kernels/gemm.h.
-  void Run(const ComputeContext& context, const uint16_t* activation, int64_t activation_stride, int64_t m, float* out,
-           int64_t out_stride, bool accumulate = false) const;
+  void Run(const ComputeContext& context, const uint16_t* activation, int64_t activation_stride, int64_t m, float* out, int64_t out_stride,
+           bool accumulate = false) const;
 
   // One row per part, in order.
   const std::vector<TensorDataPath>& data_path() const { return data_path_; }
   int64_t resident_bytes() const;
 
  private:
-  struct Segment {                  // one prepacked matrix
+  struct Segment {  // one prepacked matrix
     GemmProblem problem;
     const GemmKernelEntry* kernel = nullptr;
     AlignedBuffer weight;
-    int64_t column_begin = 0;       // of the layer's output
-    int64_t panel_begin = 0;        // of the layer's panels, all segments counted
+    int64_t column_begin = 0;  // of the layer's output
+    int64_t panel_begin = 0;   // of the layer's panels, all segments counted
     int64_t num_panels() const { return (problem.n + kGemmPanel - 1) / kGemmPanel; }
   };
 
+  // Stacks parts that can share a matrix; AddMatrix chooses the kernel and prepacks.
   absl::Status AddSegment(absl::Span<const LinearSource> parts, const ComputeContext& context);
+  absl::Status AddMatrix(absl::Span<const LinearSource> parts, GemmWeight family, GemmPrepackParams params, const ComputeContext& context);
 
   int64_t out_ = 0, in_ = 0, num_panels_ = 0;
   std::vector<Segment> segments_;
-  std::vector<float> bias_;         // [out], or empty
+  std::vector<float> bias_;  // [out], or empty
   std::vector<TensorDataPath> data_path_;
 };
 

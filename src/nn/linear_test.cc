@@ -77,15 +77,15 @@ TEST(Linear, EqualLayoutsBecomeOneMatrix) {
 }
 
 TEST(Linear, DifferentLayoutsStaySeparateAndInOrder) {
-  ExpectMatchesReference({RandomQuantized("q", 40, 128, 4, 32, TestOffset::kMin, 1, "Q4_K"),
-                          RandomQuantized("k", 24, 128, 4, 32, TestOffset::kMin, 2, "Q4_K"),
-                          RandomQuantized("v", 24, 128, 6, 16, TestOffset::kSymmetric, 3, "Q6_K")},
-                         4);
+  ExpectMatchesReference(
+      {RandomQuantized("q", 40, 128, 4, 32, TestOffset::kMin, 1, "Q4_K"), RandomQuantized("k", 24, 128, 4, 32, TestOffset::kMin, 2, "Q4_K"),
+       RandomQuantized("v", 24, 128, 6, 16, TestOffset::kSymmetric, 3, "Q6_K")},
+      4);
   ExpectMatchesReference({RandomDense("gate", 17, 64, 1), RandomQuantized("up", 33, 64, 4, 64, TestOffset::kSymmetric, 2)}, 2);
-  ExpectMatchesReference({RandomQuantized("a", 16, 64, 4, 64, TestOffset::kSymmetric, 1),
-                          RandomQuantized("b", 16, 64, 4, 32, TestOffset::kSymmetric, 2),
-                          RandomQuantized("c", 16, 64, 4, 32, TestOffset::kZeroPoint, 3)},
-                         1);
+  ExpectMatchesReference(
+      {RandomQuantized("a", 16, 64, 4, 64, TestOffset::kSymmetric, 1), RandomQuantized("b", 16, 64, 4, 32, TestOffset::kSymmetric, 2),
+       RandomQuantized("c", 16, 64, 4, 32, TestOffset::kZeroPoint, 3)},
+      1);
 }
 
 TEST(Linear, BiasAndAccumulate) {

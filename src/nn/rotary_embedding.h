@@ -14,13 +14,13 @@ namespace pith {
 
 struct RopeConfig {
   double theta = 10000.0;
-  std::string scaling = "none";       // none, linear, llama3, yarn
+  std::string scaling = "none";  // none, linear, llama3, yarn
   double factor = 1.0;
-  double low_freq_factor = 1.0, high_freq_factor = 4.0;             // llama3
-  int64_t original_max_position = 0;                                // llama3, yarn
-  double beta_fast = 32.0, beta_slow = 1.0;                         // yarn
-  bool truncate = true;                                             // yarn: ramp bounds rounded outwards to whole dimensions
-  double attention_factor = 1.0;                                    // yarn: multiplies cos and sin
+  double low_freq_factor = 1.0, high_freq_factor = 4.0;  // llama3
+  int64_t original_max_position = 0;                     // llama3, yarn
+  double beta_fast = 32.0, beta_slow = 1.0;              // yarn
+  bool truncate = true;                                  // yarn: ramp bounds rounded outwards to whole dimensions
+  double attention_factor = 1.0;                         // yarn: multiplies cos and sin
   bool operator==(const RopeConfig&) const = default;
 };
 

@@ -35,7 +35,11 @@ struct TestMatrix {
 };
 
 inline TestMatrix RandomDense(const std::string& name, int64_t out, int64_t in, uint64_t seed, DType dtype = DType::kBF16) {
-  TestMatrix m{.name = name, .out = out, .in = in, .dense = std::make_shared<Tensor>(dtype, std::initializer_list<int64_t>{out, in}), .stored_bytes = out * in * ByteSize(dtype)};
+  TestMatrix m{.name = name,
+               .out = out,
+               .in = in,
+               .dense = std::make_shared<Tensor>(dtype, std::initializer_list<int64_t>{out, in}),
+               .stored_bytes = out * in * ByteSize(dtype)};
   RandomStream random(seed);
   for (int64_t i = 0; i < out * in; ++i) {
     const float value = random.Normal();
@@ -59,7 +63,12 @@ enum class TestOffset { kSymmetric, kZeroPoint, kMin };
 inline TestMatrix RandomQuantized(const std::string& name, int64_t out, int64_t in, int bits, int64_t group_size, TestOffset offset,
                                   uint64_t seed, const std::string& format = "pack-quantized") {
   TestMatrix m{.name = name, .out = out, .in = in, .stored_bytes = out * in * bits / 8};
-  QuantizedTensor q{.out = out, .in = in, .bits = bits, .group_size = group_size, .format = format, .scale_dtype = DType::kBF16,
+  QuantizedTensor q{.out = out,
+                    .in = in,
+                    .bits = bits,
+                    .group_size = group_size,
+                    .format = format,
+                    .scale_dtype = DType::kBF16,
                     .stored_bits_per_weight = bits + 16.0 / static_cast<double>(group_size)};
   RandomStream random(seed);
   const uint64_t codes = uint64_t{1} << bits;

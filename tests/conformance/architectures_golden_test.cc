@@ -45,7 +45,7 @@ struct Golden {
   std::vector<int64_t> positions;
   std::vector<std::vector<float>> logits;
   double logits_std = 0;
-  std::string weights;   // path of model.safetensors
+  std::string weights;  // path of model.safetensors
 };
 
 Golden ReadGolden(const std::string& variant) {
@@ -128,7 +128,7 @@ TEST(ArchitecturesGoldenCoverage, EveryRowOfTheTableHasAGolden) {
 struct Mutation {
   const char* name;
   const char* variant;
-  Json patch;   // merged into config.json (RFC 7396)
+  Json patch;  // merged into config.json (RFC 7396)
 };
 
 // Each is a mistake an implementation could make; the golden must tell it from rounding by a wide margin.

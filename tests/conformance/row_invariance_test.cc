@@ -11,27 +11,24 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kTokens = 100;   // two attention chunks
+constexpr int64_t kTokens = 100;  // two attention chunks
 constexpr int64_t kVocab = 200;   // no multiple of the GEMM panel
 
 struct Variant {
   const char* name;
   const char* model_type;
-  int bits;             // 16: dense
+  int bits;  // 16: dense
   int64_t group_size;
 };
 
 constexpr Variant kVariants[] = {
-    {"llama_bf16", "llama", 16, 0},
-    {"llama_w4", "llama", 4, 32},
-    {"qwen2_w8", "qwen2", 8, 96},
-    {"qwen3_w4_wide_group", "qwen3", 4, 96},
-    {"gemma3_bf16", "gemma3_text", 16, 0},
+    {"llama_bf16", "llama", 16, 0},          {"llama_w4", "llama", 4, 32},          {"qwen2_w8", "qwen2", 8, 96},
+    {"qwen3_w4_wide_group", "qwen3", 4, 96}, {"gemma3_bf16", "gemma3_text", 16, 0},
 };
 
 std::unique_ptr<SyntheticArtifact> MakeArtifact(const Variant& variant) {
-  Json config = {{"model_type", variant.model_type}, {"vocab_size", kVocab},     {"hidden_size", 96},        {"intermediate_size", 192},
-                 {"num_hidden_layers", 2},           {"num_attention_heads", 6}, {"num_key_value_heads", 2}, {"head_dim", 32},
+  Json config = {{"model_type", variant.model_type}, {"vocab_size", kVocab},       {"hidden_size", 96},        {"intermediate_size", 192},
+                 {"num_hidden_layers", 2},           {"num_attention_heads", 6},   {"num_key_value_heads", 2}, {"head_dim", 32},
                  {"max_position_embeddings", 1024},  {"tie_word_embeddings", true}};
   if (std::string(variant.model_type) == "gemma3_text") config.update({{"sliding_window", 20}, {"sliding_window_pattern", 2}});
   auto artifact = SyntheticArtifact::Random(config, 11);
@@ -76,7 +73,8 @@ TEST_P(RowInvariance, ChunksThreadsAndBlocks) {
         BlockTable table;
         const std::vector<float> logits = AppendInChunks(*model, cache, table, tokens_, chunk);
         if (expected.empty()) expected = logits;
-        EXPECT_EQ(FirstDifference(logits, expected), -1) << IsaName(static_cast<Isa>(isa)) << ", chunk " << chunk << ", threads " << threads;
+        EXPECT_EQ(FirstDifference(logits, expected), -1)
+            << IsaName(static_cast<Isa>(isa)) << ", chunk " << chunk << ", threads " << threads;
       }
     }
   }

@@ -13,8 +13,8 @@
 namespace pith {
 
 struct Architecture {
-  const char* model_type;         // of config.json
-  const char* class_name;         // of "architectures" in config.json, when it names one
+  const char* model_type;                                      // of config.json
+  const char* class_name;                                      // of "architectures" in config.json, when it names one
   absl::StatusOr<DecoderConfig> (*parse)(const Json& config);  // sets everything but model_type
   LayerNormNames norms;
 };

@@ -12,10 +12,20 @@ namespace {
 
 // Published text configs leave out what equals the default of the reference class.
 Json Gemma3Defaults() {
-  return {{"vocab_size", 262208},       {"hidden_size", 2304},      {"intermediate_size", 9216},      {"num_hidden_layers", 26},
-          {"num_attention_heads", 8},   {"num_key_value_heads", 4}, {"head_dim", 256},                {"max_position_embeddings", 131072},
-          {"query_pre_attn_scalar", 256}, {"sliding_window", 4096}, {"tie_word_embeddings", true},    {"rope_theta", 1000000.0},
-          {"rope_local_base_freq", 10000.0}, {"sliding_window_pattern", 6}};
+  return {{"vocab_size", 262208},
+          {"hidden_size", 2304},
+          {"intermediate_size", 9216},
+          {"num_hidden_layers", 26},
+          {"num_attention_heads", 8},
+          {"num_key_value_heads", 4},
+          {"head_dim", 256},
+          {"max_position_embeddings", 131072},
+          {"query_pre_attn_scalar", 256},
+          {"sliding_window", 4096},
+          {"tie_word_embeddings", true},
+          {"rope_theta", 1000000.0},
+          {"rope_local_base_freq", 10000.0},
+          {"sliding_window_pattern", 6}};
 }
 
 bool IsSliding(const Json& config, int64_t layer) { return (layer + 1) % config["sliding_window_pattern"].get<int64_t>() != 0; }
