@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "absl/hash/hash.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/utf8.h"
 
@@ -13,6 +11,7 @@ namespace pith {
 namespace {
 
 constexpr absl::string_view kMetaspace = "\xE2\x96\x81";  // U+2581, how SentencePiece writes a space
+constexpr char32_t kMetaspaceChar = 0x2581;
 constexpr char32_t kNumTableCharacters = 0x10000;
 
 // A pending merge of the symbol at `position` with the one behind it, lowest rank first, then leftmost.
@@ -38,7 +37,9 @@ BpeModel::BpeModel(const TokenizerDefinition& definition, bool raw_bytes)
     merges_[PairKey(merge.left, merge.right)] = {static_cast<uint32_t>(rank), merge.merged};  // of a repeated pair the last counts
   }
   BuildSymbolTables();
-  cut_at_spaces_ = !raw_bytes_ && !definition.ignore_merges && SpacesSeparateWords();
+  // A space without a token of its own could be fused with an unknown character before it.
+  cut_at_spaces_ = !raw_bytes_ && !definition.ignore_merges && definition.vocabulary.Find(kMetaspace).has_value();
+  if (cut_at_spaces_) FindSpaceJoiners();
 }
 
 bool BpeModel::HasWholeByteAlphabet(const Vocabulary& vocabulary) {
@@ -69,17 +70,21 @@ void BpeModel::BuildSymbolTables() {
   }
 }
 
-// Whether no merge makes a token with a U+2581 behind another character. Then nothing joins across such a place.
-bool BpeModel::SpacesSeparateWords() const {
-  const absl::string_view space = kMetaspace;
-  if (!definition_.vocabulary.Find(space).has_value()) return false;
+// What a merge joins is part of its token, so a place where no token has these two characters side by side is never joined.
+void BpeModel::FindSpaceJoiners() {
   for (const BpeMerge& merge : definition_.merges) {
-    absl::string_view text = definition_.vocabulary.Text(merge.merged);
-    while (absl::ConsumePrefix(&text, space)) {
+    const absl::string_view text = definition_.vocabulary.Text(merge.merged);
+    for (size_t space = text.find(kMetaspace, 1); space != absl::string_view::npos; space = text.find(kMetaspace, space + 1)) {
+      size_t before = PreviousUtf8(text, space);
+      space_joiners_.insert(DecodeUtf8(text, &before));
     }
-    if (absl::StrContains(text, space)) return false;
   }
-  return true;
+}
+
+bool BpeModel::CanCutBefore(absl::string_view word, size_t space) const {
+  size_t before = PreviousUtf8(word, space);
+  const char32_t c = DecodeUtf8(word, &before);
+  return c != kMetaspaceChar && !space_joiners_.contains(c);
 }
 
 BpeModel::Rank BpeModel::FindRank(TokenId left, TokenId right) const {
@@ -93,8 +98,8 @@ void BpeModel::EncodeWord(absl::string_view word, std::vector<TokenId>* ids) con
     return;
   }
   size_t begin = 0;
-  for (size_t space = word.find(kMetaspace); space != absl::string_view::npos; space = word.find(kMetaspace, space + kMetaspace.size())) {
-    if (space == begin || absl::EndsWith(word.substr(0, space), kMetaspace)) continue;
+  for (size_t space = word.find(kMetaspace, 1); space != absl::string_view::npos; space = word.find(kMetaspace, space + 1)) {
+    if (!CanCutBefore(word, space)) continue;
     EncodeSegment(word.substr(begin, space - begin), ids);
     begin = space;
   }

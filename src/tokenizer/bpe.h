@@ -1,8 +1,8 @@
 // Byte pair encoding of one word: start from its characters, join the neighbours whose merge has the lowest rank (the leftmost of
 // equals), until no merge applies. Sennrich et al. 2016; the exact order is that of the Hugging Face tokenizers library.
 //
-// O(n log n) in the word for every input; short words are remembered. A word of SentencePiece text (spaces are U+2581) is cut at spaces
-// first when no merge reaches across them, which changes nothing but the time. Thread-safe after creation.
+// O(n log n) in the word for every input; short words are remembered. A word of SentencePiece text (spaces are U+2581, and a whole text
+// is one word) is first cut at the spaces no merge can reach across, which changes nothing but the time. Thread-safe after creation.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "tokenizer/tokenizer_definition.h"
@@ -45,7 +46,8 @@ class BpeModel {
   Rank FindRank(TokenId left, TokenId right) const;
 
   void BuildSymbolTables();
-  bool SpacesSeparateWords() const;
+  void FindSpaceJoiners();
+  bool CanCutBefore(absl::string_view word, size_t space) const;
   bool FindWholeWord(absl::string_view word, TokenId* id) const;
   void EncodeSegment(absl::string_view word, std::vector<TokenId>* ids) const;
   void SplitIntoSymbols(absl::string_view word, Symbols* symbols) const;
@@ -57,6 +59,7 @@ class BpeModel {
   const TokenizerDefinition& definition_;
   const bool raw_bytes_;
   bool cut_at_spaces_ = false;
+  absl::flat_hash_set<char32_t> space_joiners_;     // characters that some merge joins with a U+2581 behind them
   absl::flat_hash_map<uint64_t, Rank> merges_;
   std::vector<bool> is_special_;                    // by id, up to the largest special id
   std::array<TokenId, 256> byte_ids_{};             // raw bytes; -1: none

@@ -124,12 +124,12 @@ size_t ScanQwen2(absl::string_view text, size_t begin) { return ScanWithNewlines
 
 PretokenScanner FindPretokenScanner(absl::string_view pattern) {
   struct Row {
-    absl::string_view pattern;
+    const char* pattern;
     PretokenScanner scanner;
   };
   static constexpr Row kRows[] = {{kGpt2Pattern, ScanGpt2}, {kLlama3Pattern, ScanLlama3}, {kQwen2Pattern, ScanQwen2}};
   for (const Row& row : kRows) {
-    if (row.pattern == pattern) return row.scanner;
+    if (pattern == row.pattern) return row.scanner;
   }
   return nullptr;
 }

@@ -48,12 +48,13 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // tokenizer.json, with tokenizer_config.json (may be empty) for bos/eos names and add_bos_token.
+  // tokenizer.json, with tokenizer_config.json (may be empty) for the bos/eos names. The post-processor of tokenizer.json alone decides
+  // what add_special_tokens adds, as in the Python tokenizers package; what is read and refused: docs/formats/tokenizer_json.md.
   // Errors: kDataLoss (bad file), kUnimplemented (a model or pre-tokenizer type we do not know, named).
   static absl::StatusOr<std::unique_ptr<Tokenizer>> FromJson(absl::string_view tokenizer_json, absl::string_view tokenizer_config_json);
   static absl::StatusOr<std::unique_ptr<Tokenizer>> FromGguf(const GgufVocabulary& vocabulary);
 
-  // Errors: kInvalidArgument when `text` is not UTF-8.
+  // Errors: kInvalidArgument when `text` is not UTF-8, or when a pattern no scanner exists for passes its backtracking limits.
   virtual absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text, const EncodeOptions& options = {}) const = 0;
 
   // Text of ids, as HF decode(skip_special_tokens=...) gives it. Unknown ids give nothing. May contain invalid UTF-8 replaced by U+FFFD.

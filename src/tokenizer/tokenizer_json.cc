@@ -197,6 +197,7 @@ absl::Status ReadComponents(dom::object file, TokenizerDefinition* definition) {
 
 absl::StatusOr<TokenizerDefinition> ReadFile(absl::string_view text) {
   if (text.size() > kMaxFileBytes) return BadFileError("expected at most ", kMaxFileBytes, " bytes, found ", text.size());
+  if (text.empty()) return BadFileError("expected a JSON object, found nothing");
   dom::parser parser;
   if (const auto error = parser.allocate(text.size(), kMaxDepth); error != simdjson::SUCCESS) {
     return OutOfMemoryError("expected memory for ", text.size(), " bytes of JSON: ", simdjson::error_message(error));
