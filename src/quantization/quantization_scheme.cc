@@ -1,7 +1,7 @@
 #include "quantization/quantization_scheme.h"
 
-#include <bit>
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 
