@@ -27,10 +27,10 @@ struct Options {
 };
 
 struct Row {
-  std::string test;                // "pp512", "tg128", "tg128 b4 @ d4096"
+  std::string test;  // "pp512", "tg128", "tg128 b4 @ d4096"
   int64_t n_prompt = 0, n_gen = 0, batch = 1, depth = 0;
   std::vector<double> samples_ns;
-  int64_t tokens = 0;              // per sample
+  int64_t tokens = 0;  // per sample
 
   double MedianNs() const {
     std::vector<double> sorted = samples_ns;
@@ -119,16 +119,19 @@ double BandwidthShare(const Row& row, const DecoderModel& model, const MachineLi
 }
 
 std::string Markdown(const std::vector<Row>& rows, const ModelBundle& bundle, const MachineLimits& limits, int threads) {
-  std::string text = "| model | size | data path | threads | test | t/s (median) | spread | share of read bandwidth |\n|---|---:|---|---:|---|---:|---:|---:|\n";
+  std::string text =
+      "| model | size | data path | threads | test | t/s (median) | spread | share of read bandwidth "
+      "|\n|---|---:|---|---:|---|---:|---:|---:|\n";
   for (const Row& row : rows) {
     const auto [low, high] = std::minmax_element(row.samples_ns.begin(), row.samples_ns.end());
     absl::StrAppendFormat(&text, "| %s | %s | %s | %d | %s | %.1f | %.1f-%.1f | %s |\n", BaseName(bundle.reader->path()),
                           HumanBytes(bundle.model->resident_weight_bytes()), bundle.model->DataPathName(), threads, row.test,
-                          row.MedianTokensPerSecond(), static_cast<double>(row.tokens) / *high * 1e9, static_cast<double>(row.tokens) / *low * 1e9,
+                          row.MedianTokensPerSecond(), static_cast<double>(row.tokens) / *high * 1e9,
+                          static_cast<double>(row.tokens) / *low * 1e9,
                           row.n_gen > 0 ? absl::StrFormat("%.2f", BandwidthShare(row, *bundle.model, limits)) : "-");
   }
-  absl::StrAppendFormat(&text, "\n%s; read bandwidth %.1f GB/s (%d threads, %s, measured in this run)\n", CpuDescription(), limits.read_gb_per_s,
-                        threads, HumanBytes(limits.read_bytes));
+  absl::StrAppendFormat(&text, "\n%s; read bandwidth %.1f GB/s (%d threads, %s, measured in this run)\n", CpuDescription(),
+                        limits.read_gb_per_s, threads, HumanBytes(limits.read_bytes));
   return text;
 }
 
@@ -137,7 +140,8 @@ OrderedJson RowJson(const Row& row, const ModelBundle& bundle, int threads) {
   std::vector<double> speeds;
   for (const double ns : row.samples_ns) speeds.push_back(static_cast<double>(row.tokens) / ns * 1e9);
   for (const double speed : speeds) mean += speed / static_cast<double>(speeds.size());
-  for (const double speed : speeds) variance += (speed - mean) * (speed - mean) / static_cast<double>(std::max<size_t>(1, speeds.size() - 1));
+  for (const double speed : speeds)
+    variance += (speed - mean) * (speed - mean) / static_cast<double>(std::max<size_t>(1, speeds.size() - 1));
   return {{"model_filename", bundle.reader->path()},
           {"model_type", bundle.model->config().model_type},
           {"model_size", bundle.model->resident_weight_bytes()},
@@ -186,10 +190,14 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 CommandFunction SetupBench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("model", options->model, "model: a directory or a .gguf file")->required();
-  app.add_option("-p,--prompt", options->prompt, "tokens of the prefill test; 0: none")->check(CLI::Range(0, 1 << 20))->capture_default_str();
+  app.add_option("-p,--prompt", options->prompt, "tokens of the prefill test; 0: none")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   app.add_option("-n,--gen", options->gen, "tokens of the decode test; 0: none")->check(CLI::Range(0, 1 << 20))->capture_default_str();
   app.add_option("-d,--depth", options->depth, "tokens already in the KV cache")->check(CLI::Range(0, 1 << 20))->capture_default_str();
-  app.add_option("-b,--batch", options->batch, "sequences side by side; several values: one row each")->check(CLI::Range(1, 64))->delimiter(',');
+  app.add_option("-b,--batch", options->batch, "sequences side by side; several values: one row each")
+      ->check(CLI::Range(1, 64))
+      ->delimiter(',');
   app.add_option("-r,--repeat", options->repeat, "timed samples after one warm-up")->check(CLI::Range(1, 100))->capture_default_str();
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }

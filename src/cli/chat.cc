@@ -36,7 +36,9 @@ OrderedJson FreshMessages(const Options& options) {
 absl::Status Answer(const ModelBundle& bundle, Engine& engine, const GenerationFlags& flags, OrderedJson& messages) {
   ASSIGN_OR_RETURN(std::vector<int32_t> prompt, EncodeChat(bundle, messages));
   const int64_t room = engine.config().max_model_len - static_cast<int64_t>(prompt.size());
-  if (room <= 0) return UsageError("the conversation has ", prompt.size(), " tokens: expected at most ", engine.config().max_model_len, "; /clear starts afresh");
+  if (room <= 0)
+    return UsageError("the conversation has ", prompt.size(), " tokens: expected at most ", engine.config().max_model_len,
+                      "; /clear starts afresh");
   GenerationFlags limited = flags;
   limited.max_tokens = std::min(limited.max_tokens, room);
   std::string text;

@@ -19,9 +19,9 @@ namespace pith {
 
 // Options every command takes.
 struct CommonOptions {
-  std::string json_path;        // --json FILE|-: where to write the result object; empty: none
+  std::string json_path;  // --json FILE|-: where to write the result object; empty: none
   bool quiet = false;
-  int threads = 0;              // 0: every usable CPU
+  int threads = 0;  // 0: every usable CPU
   std::string log_level = "warn";
 
   bool json_to_stdout() const { return json_path == "-"; }
@@ -30,7 +30,7 @@ struct CommonOptions {
 struct Command {
   const char* name;
   const char* summary;
-  const char* footer;           // examples, shown below --help
+  const char* footer;  // examples, shown below --help
   // Adds the command's own flags to `app` and returns what runs it after parsing. The returned function owns its options.
   std::function<absl::Status(const CommonOptions&)> (*setup)(CLI::App& app);
 };

@@ -68,8 +68,8 @@ std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all) {
     absl::StrAppendFormat(&text, "%-36s %5d %13s %-14s %6.3f %6s %5s %-10s %-11s %s\n", row.kind, row.count,
                           absl::StrCat(path.out, "x", path.in), path.packing,
                           8.0 * static_cast<double>(row.stored_bytes) / static_cast<double>(row.weights),
-                          path.scale_dtype.empty() ? "-" : path.scale_dtype,
-                          path.group_size == 0 ? "-" : absl::StrCat(path.group_size), path.activation, path.accumulator, path.kernel);
+                          path.scale_dtype.empty() ? "-" : path.scale_dtype, path.group_size == 0 ? "-" : absl::StrCat(path.group_size),
+                          path.activation, path.accumulator, path.kernel);
     for (const std::string& refused : path.refused) refusals.push_back(absl::StrCat("  ", row.kind, ": not ", refused, "\n"));
   }
   if (!refusals.empty()) absl::StrAppend(&text, "better kernels that could not run:\n", absl::StrJoin(refusals, ""));
@@ -77,7 +77,8 @@ std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all) {
 }
 
 std::string MemoryTable(const MemoryReport& report) {
-  const double ratio = static_cast<double>(report.bf16_weight_bytes) / static_cast<double>(std::max<int64_t>(1, report.resident_weight_bytes));
+  const double ratio = static_cast<double>(report.bf16_weight_bytes) /
+                       static_cast<double>(std::max<int64_t>(1, report.resident_weight_bytes));
   return absl::StrFormat(
       "memory: %s of tensors on disk, %s resident (%.2fx smaller than bf16), KV cache %s per token in bf16 (%s at %d tokens)\n",
       HumanBytes(report.file_bytes), HumanBytes(report.resident_weight_bytes), ratio, HumanBytes(report.kv_bytes_per_token_bf16),

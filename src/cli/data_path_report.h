@@ -14,9 +14,9 @@ namespace pith {
 
 // Bytes on disk, in memory, and per token of context. Forecast: from shapes and schemes; actual: counted.
 struct MemoryReport {
-  int64_t file_bytes = 0;              // all tensor bytes in the files
-  int64_t resident_weight_bytes = 0;   // prepacked
-  int64_t bf16_weight_bytes = 0;       // the same tensors in bf16, for comparison
+  int64_t file_bytes = 0;             // all tensor bytes in the files
+  int64_t resident_weight_bytes = 0;  // prepacked
+  int64_t bf16_weight_bytes = 0;      // the same tensors in bf16, for comparison
   int64_t kv_bytes_per_token_bf16 = 0;
   int64_t max_position_embeddings = 0;
 };

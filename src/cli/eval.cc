@@ -33,15 +33,18 @@ absl::Status CheckSameTokens(const ModelBundle& reference, const ModelBundle& mo
 }
 
 std::string Row(absl::string_view name, const QualityMetrics& m) {
-  const auto with_interval = [](const Estimate& e, int digits) { return absl::StrFormat("%.*f [%.*f, %.*f]", digits, e.value, digits, e.low, digits, e.high); };
-  return absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-24s %-24s %d\n", name, with_interval(m.kl_mean, 5), absl::StrFormat("%.5f", m.kl_median.value),
-                         absl::StrFormat("%.4f", m.kl_p90.value), absl::StrFormat("%.3f", m.kl_p99.value), absl::StrFormat("%.2f", m.kl_max.value),
-                         with_interval(m.same_top, 4), with_interval(m.ppl_ratio, 4), m.kl_mean.n);
+  const auto with_interval = [](const Estimate& e, int digits) {
+    return absl::StrFormat("%.*f [%.*f, %.*f]", digits, e.value, digits, e.low, digits, e.high);
+  };
+  return absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-24s %-24s %d\n", name, with_interval(m.kl_mean, 5),
+                         absl::StrFormat("%.5f", m.kl_median.value), absl::StrFormat("%.4f", m.kl_p90.value),
+                         absl::StrFormat("%.3f", m.kl_p99.value), absl::StrFormat("%.2f", m.kl_max.value), with_interval(m.same_top, 4),
+                         with_interval(m.ppl_ratio, 4), m.kl_mean.n);
 }
 
 std::string Table(const std::vector<std::string>& paths, const std::vector<ModelQuality>& qualities) {
-  std::string text = absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-24s %-24s %s\n", "model", "mean KL [95 %]", "median", "p90", "p99", "max",
-                                     "same top [95 %]", "perplexity ratio [95 %]", "tokens");
+  std::string text = absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-24s %-24s %s\n", "model", "mean KL [95 %]", "median", "p90", "p99",
+                                     "max", "same top [95 %]", "perplexity ratio [95 %]", "tokens");
   for (size_t i = 0; i < paths.size(); ++i) {
     text += Row(BaseName(paths[i]), qualities[i].overall);
     for (const auto& [slice, metrics] : qualities[i].slices) text += Row(absl::StrCat("  ", slice), metrics);
@@ -52,7 +55,8 @@ std::string Table(const std::vector<std::string>& paths, const std::vector<Model
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
   ASSIGN_OR_RETURN(const ModelBundle reference, LoadModel(options.reference, pool));
-  ASSIGN_OR_RETURN(const Corpus corpus, LoadCorpus(options.data, *reference.tokenizer, {.context = options.context, .limit = options.limit}));
+  ASSIGN_OR_RETURN(const Corpus corpus,
+                   LoadCorpus(options.data, *reference.tokenizer, {.context = options.context, .limit = options.limit}));
   std::vector<ModelBundle> bundles;
   std::vector<DecoderModel*> models;
   for (const std::string& path : options.models) {
@@ -99,7 +103,8 @@ CommandFunction SetupEval(CLI::App& app) {
   app.add_option("--data", options->data, "text to measure on: a .txt, .raw, .utf8 or .jsonl file, or a folder of them")->required();
   app.add_option("--context", options->context, "tokens per window")->check(CLI::Range(2, 1 << 20))->capture_default_str();
   app.add_option("--limit", options->limit, "windows per slice; 0: all")->check(CLI::Range(0, 1 << 30))->capture_default_str();
-  app.add_option("--score", options->score, "positions scored in each window: second-half (each with at least half a window of context) or all")
+  app.add_option("--score", options->score,
+                 "positions scored in each window: second-half (each with at least half a window of context) or all")
       ->check(CLI::IsMember({"second-half", "all"}))
       ->capture_default_str();
   app.add_option("--chunk", options->chunk, "rows whose logits are held at a time (never changes the result)")

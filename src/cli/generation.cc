@@ -36,12 +36,15 @@ Request MakeRequest(const ModelBundle& bundle, std::vector<int32_t> prompt, cons
 }  // namespace
 
 void AddGenerationFlags(CLI::App& app, GenerationFlags& flags) {
-  app.add_option("--temperature,--temp", flags.temperature, "0 takes the most likely token")->check(CLI::Range(0.0, 2.0))->capture_default_str();
+  app.add_option("--temperature,--temp", flags.temperature, "0 takes the most likely token")
+      ->check(CLI::Range(0.0, 2.0))
+      ->capture_default_str();
   app.add_option("--top-k", flags.top_k, "keep the k most likely tokens; -1: all")->capture_default_str();
   app.add_option("--top-p", flags.top_p, "keep the smallest set of tokens of this total probability")->capture_default_str();
   app.add_option("--min-p", flags.min_p, "drop tokens below this share of the most likely one")->capture_default_str();
   app.add_option("--repetition-penalty", flags.repetition_penalty, "divide the logits of tokens seen before")->capture_default_str();
-  app.add_option("--presence-penalty", flags.presence_penalty, "subtract from the logits of tokens already generated")->capture_default_str();
+  app.add_option("--presence-penalty", flags.presence_penalty, "subtract from the logits of tokens already generated")
+      ->capture_default_str();
   app.add_option("--frequency-penalty", flags.frequency_penalty, "subtract once per occurrence")->capture_default_str();
   app.add_option("--seed", flags.seed, "the same seed gives the same tokens")->capture_default_str();
   app.add_option("-n,--max-tokens", flags.max_tokens, "tokens to generate at most")->check(CLI::Range(0, 1 << 20))->capture_default_str();

@@ -32,8 +32,8 @@ struct Generation {
   std::string text;
   FinishReason finish = FinishReason::kNone;
   int64_t prompt_tokens = 0;
-  double ttft_ms = 0;           // prompt handed to the engine -> first token
-  double tpot_ms = 0;           // mean time per token after the first; 0 with fewer than two
+  double ttft_ms = 0;  // prompt handed to the engine -> first token
+  double tpot_ms = 0;  // mean time per token after the first; 0 with fewer than two
 };
 
 // Calls on_text with every piece of text as it comes (valid UTF-8 on its own). Errors: those of the engine; kCancelled on Ctrl-C.

@@ -54,10 +54,21 @@ std::vector<int32_t> StopTokenIds(const Json& generation_config, const Tokenizer
 }  // namespace
 
 GgufVocabulary MakeGgufVocabulary(const TokenizerFiles& files) {
-  return {.model = files.gguf_model, .pre = files.gguf_pre, .tokens = files.tokens, .scores = files.scores,
-          .token_types = files.token_types, .merges = files.merges, .bos_id = files.bos_id, .eos_id = files.eos_id,
-          .unk_id = files.unk_id, .pad_id = files.pad_id, .eot_id = files.eot_id, .add_bos = files.add_bos,
-          .add_eos = files.add_eos, .add_space_prefix = files.add_space_prefix, .chat_template = files.chat_template_jinja};
+  return {.model = files.gguf_model,
+          .pre = files.gguf_pre,
+          .tokens = files.tokens,
+          .scores = files.scores,
+          .token_types = files.token_types,
+          .merges = files.merges,
+          .bos_id = files.bos_id,
+          .eos_id = files.eos_id,
+          .unk_id = files.unk_id,
+          .pad_id = files.pad_id,
+          .eot_id = files.eot_id,
+          .add_bos = files.add_bos,
+          .add_eos = files.add_eos,
+          .add_space_prefix = files.add_space_prefix,
+          .chat_template = files.chat_template_jinja};
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const TokenizerFiles& files) {
@@ -109,7 +120,8 @@ absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool)
 }
 
 absl::StatusOr<std::vector<int32_t>> EncodeChat(const ModelBundle& bundle, const OrderedJson& messages) {
-  if (!bundle.chat_template.has_value()) return NotSupportedError(bundle.reader->path(), ": expected a model with a chat template, found none");
+  if (!bundle.chat_template.has_value())
+    return NotSupportedError(bundle.reader->path(), ": expected a model with a chat template, found none");
   ChatTemplateInputs inputs{.messages = messages, .bos_token = bundle.bos_token, .eos_token = bundle.eos_token};
   inputs.now_unix_seconds = static_cast<int64_t>(std::time(nullptr));
   return EncodeChat(*bundle.tokenizer, *bundle.chat_template, inputs);

@@ -25,7 +25,9 @@ std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
     weights += module.out * module.in;
   }
   const std::string scales = recipe.strategy == QuantizationStrategy::kGroup
-                                 ? absl::StrCat("groups of ", plan.args.group_size, recipe.group_size == 0 ? " (auto: the largest power of two <= 128 that divides every row)" : "")
+                                 ? absl::StrCat(
+                                       "groups of ", plan.args.group_size,
+                                       recipe.group_size == 0 ? " (auto: the largest power of two <= 128 that divides every row)" : "")
                                  : absl::StrCat("a scale per ", StrategyName(recipe.strategy));
   return absl::StrFormat("%s by %s: %s (%.1f M weights) in %s; %s kept in %s; %s -> %s of tensors\n", recipe.scheme.name, recipe.method,
                          Plural(quantized, "linear layer"), static_cast<double>(weights) / 1e6, scales, Plural(kept, "other tensor"),
@@ -42,7 +44,8 @@ OrderedJson PlanJson(const CompressionPlan& plan) {
                          {"bytes", NumElements(spec.shape) * ByteSize(spec.dtype)}});
     }
   }
-  return {{"input_bytes", plan.input_bytes}, {"output_bytes", plan.output_bytes}, {"group_size", plan.args.group_size}, {"tensors", tensors}};
+  return {
+      {"input_bytes", plan.input_bytes}, {"output_bytes", plan.output_bytes}, {"group_size", plan.args.group_size}, {"tensors", tensors}};
 }
 
 std::string Summary(const CompressionReport& report, const std::string& output) {
@@ -56,8 +59,9 @@ std::string Summary(const CompressionReport& report, const std::string& output) 
     }
   }
   return absl::StrFormat("%s: %s of tensors (%.2fx smaller) in %.1f s; relative weight error %.4f on average, worst %.4f (%s)\n", output,
-                         HumanBytes(report.output_bytes), static_cast<double>(report.input_bytes) / static_cast<double>(report.output_bytes),
-                         report.seconds, error, worst, worst_name);
+                         HumanBytes(report.output_bytes),
+                         static_cast<double>(report.input_bytes) / static_cast<double>(report.output_bytes), report.seconds, error, worst,
+                         worst_name);
 }
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
@@ -99,7 +103,8 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("-o,--output", options->output, "new directory to write")->required();
   app.add_option("--scheme", options->scheme, "W8A16, W4A16 or W4A16_ASYM")->capture_default_str();
   app.add_option("--method", options->method, "rtn: round to nearest with a searched clipping range")->capture_default_str();
-  app.add_option("--group-size", options->group_size, "auto (the largest power of two <= 128 that divides every row), a number, channel or tensor")
+  app.add_option("--group-size", options->group_size,
+                 "auto (the largest power of two <= 128 that divides every row), a number, channel or tensor")
       ->capture_default_str();
   app.add_option("--ignore", options->ignore, "modules to leave as they are, beside lm_head: a name, or re: and a regular expression");
   app.add_flag("--no-clip-search", options->no_clip_search, "scales from the largest weight alone");

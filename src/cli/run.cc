@@ -65,7 +65,8 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   if (print) RETURN_IF_ERROR(PrintResult("\n"));
   if (ProgressEnabled()) {
     std::fprintf(stderr, "%d prompt tokens, %zu generated (%s), TTFT %.1f ms, TPOT %.1f ms\n", static_cast<int>(generation.prompt_tokens),
-                 generation.tokens.size(), std::string(FinishReasonName(generation.finish)).c_str(), generation.ttft_ms, generation.tpot_ms);
+                 generation.tokens.size(), std::string(FinishReasonName(generation.finish)).c_str(), generation.ttft_ms,
+                 generation.tpot_ms);
   }
   OrderedJson result = ToJson(generation);
   result["prompt"] = prompt;

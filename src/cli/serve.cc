@@ -68,8 +68,8 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(const auto server, Server::Start(options.server, MakeServedModel(options, bundle), std::move(engine)));
   if (!common.quiet) {
     std::fprintf(stderr, "serving %s (%s) at http://%s:%d/v1, context %d, KV cache for %d tokens\n", options.model.c_str(),
-                 bundle.model->DataPathName().c_str(), options.server.http.host.c_str(), server->port(), static_cast<int>(resolved.max_model_len),
-                 static_cast<int>(resolved.kv_blocks * kBlockSizeTokens));
+                 bundle.model->DataPathName().c_str(), options.server.http.host.c_str(), server->port(),
+                 static_cast<int>(resolved.max_model_len), static_cast<int>(resolved.kv_blocks * kBlockSizeTokens));
   }
   return ServeUntilSignal(*server, options);
 }
@@ -82,14 +82,20 @@ CommandFunction SetupServe(CLI::App& app) {
   app.add_option("--host", options->server.http.host, "loopback address to listen on")->capture_default_str();
   app.add_option("--port", options->server.http.port, "port; 0: any free one")->check(CLI::Range(0, 65535))->capture_default_str();
   app.add_option("--served-model-name,--alias", options->name, "name in /v1/models (default: the last part of the path)");
-  app.add_option("--max-model-len,-c,--ctx-size", options->engine.max_model_len, "tokens of one request at most, prompt and answer (default: the model's)")
+  app.add_option("--max-model-len,-c,--ctx-size", options->engine.max_model_len,
+                 "tokens of one request at most, prompt and answer (default: the model's)")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--kv-cache-mib", options->kv_cache_mib, "memory for the KV cache")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_option("--max-num-seqs", options->engine.max_sequences, "sequences that run at once")->check(CLI::Range(1, 4096))->capture_default_str();
-  app.add_option("--max-num-batched-tokens", options->engine.max_batch_tokens, "rows of one forward pass: decode first, the rest for prompts")
+  app.add_option("--max-num-seqs", options->engine.max_sequences, "sequences that run at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_option("--max-num-batched-tokens", options->engine.max_batch_tokens,
+                 "rows of one forward pass: decode first, the rest for prompts")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
-  app.add_option("--max-queue", options->server.max_queue, "requests running or waiting; more are answered 429")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--max-queue", options->server.max_queue, "requests running or waiting; more are answered 429")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--drain-timeout", options->drain_timeout_s, "seconds to let running answers finish after SIGTERM or Ctrl-C")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();

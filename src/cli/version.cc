@@ -5,8 +5,6 @@
 
 namespace pith {
 
-std::string VersionText() {
-  return absl::StrCat("pith ", kVersion, " (", __VERSION__, ", ", IsaName(DetectIsa()), ")");
-}
+std::string VersionText() { return absl::StrCat("pith ", kVersion, " (", __VERSION__, ", ", IsaName(DetectIsa()), ")"); }
 
 }  // namespace pith

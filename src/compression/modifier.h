@@ -20,9 +20,9 @@ namespace pith {
 
 // One linear layer, unquantized.
 struct LinearLayer {
-  std::string name;                      // "model.layers.0.self_attn.q_proj"
-  MatrixView<const float> weight;        // [out, in], finite
-  DType model_dtype = DType::kBF16;      // scales are stored in it
+  std::string name;                  // "model.layers.0.self_attn.q_proj"
+  MatrixView<const float> weight;    // [out, in], finite
+  DType model_dtype = DType::kBF16;  // scales are stored in it
 };
 
 struct QuantizedLayer {
@@ -43,7 +43,7 @@ class Modifier {
 };
 
 struct ModifierRow {
-  absl::string_view name;                // "rtn"
+  absl::string_view name;  // "rtn"
   absl::string_view summary;
   std::unique_ptr<Modifier> (*make)();
 };

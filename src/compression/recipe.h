@@ -13,13 +13,13 @@
 namespace pith {
 
 struct Recipe {
-  QuantizationScheme scheme;             // as in the table of presets
-  std::string method = "rtn";            // a row of modifier_table.cc
+  QuantizationScheme scheme;   // as in the table of presets
+  std::string method = "rtn";  // a row of modifier_table.cc
   QuantizationStrategy strategy = QuantizationStrategy::kGroup;
-  int group_size = 0;                    // with kGroup; 0: ResolveGroupSize chooses
+  int group_size = 0;                             // with kGroup; 0: ResolveGroupSize chooses
   std::vector<std::string> ignore = {"lm_head"};  // module names, class names, "re:..." patterns
-  ClipSearch clip_search;                // kNoClipSearch: scales from the range alone
-  uint64_t seed = 0;                     // of whatever the method draws
+  ClipSearch clip_search;                         // kNoClipSearch: scales from the range alone
+  uint64_t seed = 0;                              // of whatever the method draws
 };
 
 // `group_size` is "auto", "channel", "tensor" or a number. Errors: kInvalidArgument for another text; kUnimplemented for an unknown

@@ -169,7 +169,8 @@ absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const R
   RETURN_IF_ERROR(modifier->Finalize());
   RETURN_IF_ERROR(WriteSideFiles(reader, plan, *writer));
   ASSIGN_OR_RETURN(const std::string fingerprint, reader.Fingerprint());
-  Manifest manifest{.pith_version = options.pith_version, .source_fingerprint = fingerprint, .recipe = ToJson(recipe), .layers = LayerErrors(report)};
+  Manifest manifest{
+      .pith_version = options.pith_version, .source_fingerprint = fingerprint, .recipe = ToJson(recipe), .layers = LayerErrors(report)};
   RETURN_IF_ERROR(writer->Commit(std::move(manifest)).status());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -22,18 +22,18 @@ namespace pith {
 // What will be done to one module.
 struct PlannedModule {
   std::string name;
-  std::string class_name;                // "Linear", "Embedding", "RMSNorm"
+  std::string class_name;  // "Linear", "Embedding", "RMSNorm"
   bool quantized = false;
-  int64_t out = 0, in = 0;               // quantized ones
-  std::vector<TensorSpec> tensors;       // as written
+  int64_t out = 0, in = 0;          // quantized ones
+  std::vector<TensorSpec> tensors;  // as written
 };
 
 struct CompressionPlan {
-  QuantizationConfig config;             // what config.json will say
-  QuantizationArgs args;                 // weights, with strategy and group size resolved
-  DType model_dtype = DType::kBF16;      // of kept tensors and scales
-  std::vector<PlannedModule> modules;    // in layer order
-  std::vector<TensorSpec> plain_tensors; // biases and the like, copied
+  QuantizationConfig config;                  // what config.json will say
+  QuantizationArgs args;                      // weights, with strategy and group size resolved
+  DType model_dtype = DType::kBF16;           // of kept tensors and scales
+  std::vector<PlannedModule> modules;         // in layer order
+  std::vector<TensorSpec> plain_tensors;      // biases and the like, copied
   int64_t input_bytes = 0, output_bytes = 0;  // of tensors
 };
 

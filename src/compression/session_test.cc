@@ -28,7 +28,8 @@ TEST(RecipeTest, RefusesWhatItCannotMean) {
   EXPECT_TRUE(absl::IsUnimplemented(MakeRecipe("W3A3", "rtn", "auto", {}, true, 0).status()));
   EXPECT_TRUE(absl::IsUnimplemented(MakeRecipe("W4A16", "magic", "auto", {}, true, 0).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("BF16", "rtn", "auto", {}, true, 0).status()));
-  for (const char* size : {"0", "-4", "x", "12x", ""}) EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("W4A16", "rtn", size, {}, true, 0).status())) << size;
+  for (const char* size : {"0", "-4", "x", "12x", ""})
+    EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("W4A16", "rtn", size, {}, true, 0).status())) << size;
   const Recipe recipe = MakeTestRecipe("w4a16", "channel", {"re:.*down_proj"});
   EXPECT_EQ(recipe.strategy, QuantizationStrategy::kChannel);
   EXPECT_EQ(recipe.ignore, (std::vector<std::string>{"lm_head", "re:.*down_proj"}));

@@ -31,12 +31,14 @@ class EngineImpl : public Engine {
     if (request.max_tokens < 0) return FieldError("max_tokens", "expected at least 0, found ", request.max_tokens);
     const auto prompt = static_cast<int64_t>(request.prompt.size());
     if (prompt > config_.max_model_len || request.max_tokens > config_.max_model_len - prompt) {
-      return FieldError("max_tokens", "the context length is ", config_.max_model_len, " tokens: expected prompt and completion to fit, found ",
-                        prompt, " in the prompt and ", request.max_tokens, " to generate");
+      return FieldError("max_tokens", "the context length is ", config_.max_model_len,
+                        " tokens: expected prompt and completion to fit, found ", prompt, " in the prompt and ", request.max_tokens,
+                        " to generate");
     }
     if (BlockPool::BlocksForTokens(prompt + request.max_tokens) > config_.kv_blocks) {
-      return FieldError("max_tokens", "the KV cache holds ", config_.kv_blocks * kBlockSizeTokens, " tokens: expected prompt and completion to fit, found ",
-                        prompt, " in the prompt and ", request.max_tokens, " to generate");
+      return FieldError("max_tokens", "the KV cache holds ", config_.kv_blocks * kBlockSizeTokens,
+                        " tokens: expected prompt and completion to fit, found ", prompt, " in the prompt and ", request.max_tokens,
+                        " to generate");
     }
     return Validate(request.sampling, vocab_size_);
   }
@@ -70,7 +72,8 @@ class EngineImpl : public Engine {
     const auto start = std::chrono::steady_clock::now();
     const StepPlan plan = PlanStep(Entries(running_), Entries(waiting_), pool_.num_free(),
                                    {config_.max_batch_tokens, config_.max_sequences, config_.prefill_chunk});
-    if (plan.empty()) return BugError("engine: expected work to plan for ", running_.size(), " running and ", waiting_.size(), " waiting requests");
+    if (plan.empty())
+      return BugError("engine: expected work to plan for ", running_.size(), " running and ", waiting_.size(), " waiting requests");
     RETURN_IF_ERROR(Reserve(plan));
     std::vector<Sequence*> sequences;
     for (const PlannedRows& rows : plan.rows) sequences.push_back(running_.at(rows.id).get());
@@ -79,7 +82,8 @@ class EngineImpl : public Engine {
     for (size_t i = 0; i < sequences.size(); ++i) {
       RequestOutput output = executed.ok() ? Commit(*sequences[i], plan.rows[i], (*executed)[i]) : Failed(*sequences[i], executed.status());
       if (output.finish != FinishReason::kNone) Retire(output.id);
-      if (!output.tokens.empty() || !output.prompt_logprobs.empty() || output.finish != FinishReason::kNone) outputs.push_back(std::move(output));
+      if (!output.tokens.empty() || !output.prompt_logprobs.empty() || output.finish != FinishReason::kNone)
+        outputs.push_back(std::move(output));
     }
     ++metrics_.steps;
     metrics_.last_step_rows = plan.num_rows;
@@ -167,7 +171,8 @@ class EngineImpl : public Engine {
     if (request.sampling.has_penalties()) sequence.history.AddOutput(token);
     ++metrics_.generation_tokens;
     output.tokens.push_back(std::move(sample));
-    const bool stops = !request.ignore_eos && std::find(request.stop_token_ids.begin(), request.stop_token_ids.end(), token) != request.stop_token_ids.end();
+    const bool stops = !request.ignore_eos &&
+                       std::find(request.stop_token_ids.begin(), request.stop_token_ids.end(), token) != request.stop_token_ids.end();
     if (stops) {
       output.finish = FinishReason::kStop;
       output.stop_token = token;

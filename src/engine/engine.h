@@ -21,12 +21,12 @@
 namespace pith {
 
 struct EngineConfig {
-  int64_t max_model_len = 0;          // prompt + generated tokens of one request; 0: the model's max_position_embeddings
-  int64_t kv_blocks = 0;              // blocks of kBlockSizeTokens; 0: from kv_cache_bytes
+  int64_t max_model_len = 0;  // prompt + generated tokens of one request; 0: the model's max_position_embeddings
+  int64_t kv_blocks = 0;      // blocks of kBlockSizeTokens; 0: from kv_cache_bytes
   int64_t kv_cache_bytes = int64_t{1} << 30;
-  int64_t max_batch_tokens = 512;     // rows of one pass: decode rows first, the rest for prefill chunks
-  int64_t max_sequences = 64;         // running at once
-  int64_t prefill_chunk = 512;        // largest chunk of one prompt in one pass
+  int64_t max_batch_tokens = 512;  // rows of one pass: decode rows first, the rest for prefill chunks
+  int64_t max_sequences = 64;      // running at once
+  int64_t prefill_chunk = 512;     // largest chunk of one prompt in one pass
 };
 
 class Engine {
@@ -35,8 +35,8 @@ class Engine {
   static absl::StatusOr<std::unique_ptr<Engine>> Create(DecoderModel& model, const EngineConfig& config);
   virtual ~Engine() = default;
 
-  // Whether a request could run at all. Errors: FieldError (kInvalidArgument) for an empty prompt, ids out of range, sampling parameters out
-  // of range, prompt + max_tokens over max_model_len (the message carries the numbers), more than the KV cache could ever hold.
+  // Whether a request could run at all. Errors: FieldError (kInvalidArgument) for an empty prompt, ids out of range, sampling parameters
+  // out of range, prompt + max_tokens over max_model_len (the message carries the numbers), more than the KV cache could ever hold.
   // Thread-safe, unlike the rest.
   virtual absl::Status Check(const Request& request) const = 0;
   // Queues a request. Errors: those of Check; kInternal when the id is in use.
@@ -47,8 +47,8 @@ class Engine {
   // One pass. An error of the model ends every request of the pass with FinishReason::kError; Step itself fails only on a bug of ours.
   virtual absl::StatusOr<std::vector<RequestOutput>> Step() = 0;
 
-  virtual const EngineConfig& config() const = 0;   // with the zeros resolved
-  virtual const EngineMetrics& metrics() const = 0; // read on the engine thread, or copied by it for others
+  virtual const EngineConfig& config() const = 0;    // with the zeros resolved
+  virtual const EngineMetrics& metrics() const = 0;  // read on the engine thread, or copied by it for others
 };
 
 }  // namespace pith

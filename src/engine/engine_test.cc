@@ -108,7 +108,8 @@ TEST(EngineTest, TokensDoNotDependOnBatchChunkOrPreemption) {
       auto engine = MakeEngine(model, {.kv_blocks = blocks, .max_batch_tokens = std::max<int64_t>(chunk, 8), .prefill_chunk = chunk});
       for (RequestId id = 1; id <= 6; ++id) ASSERT_TRUE(engine->Add(make(id)).ok());
       const auto outcomes = Drain(*engine);
-      for (RequestId id = 1; id <= 6; ++id) EXPECT_EQ(outcomes.at(id).tokens, alone[id]) << "request " << id << " chunk " << chunk << " blocks " << blocks;
+      for (RequestId id = 1; id <= 6; ++id)
+        EXPECT_EQ(outcomes.at(id).tokens, alone[id]) << "request " << id << " chunk " << chunk << " blocks " << blocks;
       EXPECT_EQ(engine->metrics().kv_blocks_used, 0);
       preemptions += engine->metrics().num_preemptions;
     }

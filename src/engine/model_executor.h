@@ -16,7 +16,7 @@ namespace pith {
 // Logits after the token at `position` of one sequence.
 struct ExecutedRow {
   int64_t position = 0;
-  absl::Span<const float> logits;             // [vocab_size]; valid until the next Run
+  absl::Span<const float> logits;  // [vocab_size]; valid until the next Run
 };
 
 class ModelExecutor {

@@ -62,7 +62,8 @@ class Planner {
   bool UnscheduleAfter(size_t index) {
     for (size_t victim = running_.size(); victim-- > index + 1;) {
       if (state_[victim] != State::kScheduled) continue;
-      const auto planned = std::find_if(plan_.rows.begin(), plan_.rows.end(), [&](const PlannedRows& r) { return r.id == running_[victim].id; });
+      const auto planned = std::find_if(plan_.rows.begin(), plan_.rows.end(),
+                                        [&](const PlannedRows& r) { return r.id == running_[victim].id; });
       free_blocks_ += running_[victim].num_blocks + BlocksNeeded(running_[victim], planned->num_rows);
       plan_.num_rows -= planned->num_rows;
       plan_.rows.erase(planned);

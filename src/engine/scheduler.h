@@ -19,10 +19,10 @@ struct SchedulerEntry {
   RequestId id = 0;
   int priority = 0;
   uint64_t arrival = 0;
-  int64_t num_tokens = 0;       // known tokens: prompt and generated
-  int64_t num_computed = 0;     // < num_tokens
-  int64_t num_blocks = 0;       // held
-  int64_t max_rows = 0;         // a cap on this sequence's rows per pass; 0: none
+  int64_t num_tokens = 0;    // known tokens: prompt and generated
+  int64_t num_computed = 0;  // < num_tokens
+  int64_t num_blocks = 0;    // held
+  int64_t max_rows = 0;      // a cap on this sequence's rows per pass; 0: none
 };
 
 struct SchedulerLimits {

@@ -21,7 +21,11 @@ SchedulerEntry Waiting(RequestId id, int64_t num_tokens, int priority = 0) {
 }
 
 SchedulerEntry Running(RequestId id, int64_t num_tokens, int64_t num_computed) {
-  return {.id = id, .arrival = id, .num_tokens = num_tokens, .num_computed = num_computed, .num_blocks = BlockPool::BlocksForTokens(num_computed)};
+  return {.id = id,
+          .arrival = id,
+          .num_tokens = num_tokens,
+          .num_computed = num_computed,
+          .num_blocks = BlockPool::BlocksForTokens(num_computed)};
 }
 
 std::vector<std::pair<RequestId, int64_t>> Rows(const StepPlan& plan) {

@@ -12,12 +12,12 @@ namespace pith {
 
 struct Sequence {
   Request request;
-  uint64_t arrival = 0;                  // order of Add: first come, first served within a priority
-  std::vector<int32_t> tokens;           // prompt, then generated
-  int64_t num_computed = 0;              // tokens[0, num_computed) have keys and values in `blocks`
+  uint64_t arrival = 0;         // order of Add: first come, first served within a priority
+  std::vector<int32_t> tokens;  // prompt, then generated
+  int64_t num_computed = 0;     // tokens[0, num_computed) have keys and values in `blocks`
   BlockTable blocks;
-  TokenCounts history;                   // kept only when the request has penalties
-  int64_t num_prompt_logprobs = 0;       // prompt positions already reported, with prompt_logprobs
+  TokenCounts history;              // kept only when the request has penalties
+  int64_t num_prompt_logprobs = 0;  // prompt positions already reported, with prompt_logprobs
   int preemptions = 0;
 
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }

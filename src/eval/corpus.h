@@ -17,14 +17,14 @@ namespace pith {
 
 struct TokenWindow {
   std::string slice;
-  int64_t document = 0;              // unit of the bootstrap: the .jsonl line, or the window itself for running text
-  std::vector<int32_t> tokens;       // at most the context
+  int64_t document = 0;         // unit of the bootstrap: the .jsonl line, or the window itself for running text
+  std::vector<int32_t> tokens;  // at most the context
 };
 
 struct Corpus {
-  std::string source;                // path as given
+  std::string source;  // path as given
   int64_t context = 0;
-  bool bos = false;                  // windows start with BOS
+  bool bos = false;  // windows start with BOS
   std::vector<TokenWindow> windows;
   int64_t num_documents = 0;
 
@@ -32,8 +32,8 @@ struct Corpus {
 };
 
 struct CorpusOptions {
-  int64_t context = 512;             // tokens per window, >= 2
-  int64_t limit = 0;                 // windows per slice; 0: all
+  int64_t context = 512;  // tokens per window, >= 2
+  int64_t limit = 0;      // windows per slice; 0: all
 };
 
 // Errors: kNotFound (no such path), kDataLoss (not UTF-8, bad JSON, no readable file, nothing long enough: named).

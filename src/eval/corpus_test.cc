@@ -65,7 +65,9 @@ TEST(CorpusTest, BosReplacesTheFirstTokenOfEveryWindow) {
 
 TEST(CorpusTest, LinesAreDocumentsAndShortOnesAreKept) {
   ScratchDirectory scratch;
-  ASSERT_TRUE(WriteFileAtomically(scratch.File("b.jsonl"), "{\"text\":\"abcdefghi\"}\n\n{\"content\":\"xy\"}\n{\"text\":\"z\"}\n{\"text\":\"pqrst\"}\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(scratch.File("b.jsonl"),
+                                  "{\"text\":\"abcdefghi\"}\n\n{\"content\":\"xy\"}\n{\"text\":\"z\"}\n{\"text\":\"pqrst\"}\n")
+                  .ok());
   const auto corpus = LoadCorpus(scratch.File("b.jsonl"), ByteTokenizer(false), {.context = 4});
   ASSERT_TRUE(corpus.ok()) << corpus.status();
   std::vector<std::pair<std::string, int64_t>> windows;

@@ -11,7 +11,7 @@ namespace {
 struct RowSummary {
   float largest = -std::numeric_limits<float>::infinity();
   int32_t top = -1;
-  double log_normalizer = 0;   // log sum exp(logit - largest)
+  double log_normalizer = 0;  // log sum exp(logit - largest)
 };
 
 RowSummary Summarize(absl::Span<const float> logits) {

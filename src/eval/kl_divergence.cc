@@ -58,7 +58,8 @@ absl::Status CheckModel(const DecoderModel& reference, const DecoderModel& model
     return UsageError("vocab_size: expected that of the reference, ", reference.config().vocab_size, ", found ", model.config().vocab_size);
   }
   if (context > model.config().max_position_embeddings) {
-    return UsageError("--context: expected at most max_position_embeddings = ", model.config().max_position_embeddings, ", found ", context);
+    return UsageError("--context: expected at most max_position_embeddings = ", model.config().max_position_embeddings, ", found ",
+                      context);
   }
   return absl::OkStatus();
 }
@@ -128,7 +129,8 @@ QualityMetrics SummarizeTokens(absl::Span<const ScoredToken> tokens, const Corpu
 }  // namespace
 
 absl::StatusOr<std::vector<std::vector<ScoredToken>>> CompareModels(DecoderModel& reference, absl::Span<DecoderModel* const> models,
-                                                                    const Corpus& corpus, const ComparisonOptions& options, ThreadPool& pool) {
+                                                                    const Corpus& corpus, const ComparisonOptions& options,
+                                                                    ThreadPool& pool) {
   std::vector<std::unique_ptr<WindowRunner>> runners;
   ASSIGN_OR_RETURN(auto first, WindowRunner::Create(reference, corpus.context));
   RETURN_IF_ERROR(CheckModel(reference, reference, corpus.context));
@@ -161,10 +163,17 @@ ModelQuality Summarize(absl::Span<const ScoredToken> tokens, const Corpus& corpu
 }
 
 OrderedJson ToJson(const QualityMetrics& m) {
-  return {{"kl_mean", ToJson(m.kl_mean)},     {"kl_median", ToJson(m.kl_median)},       {"kl_p90", ToJson(m.kl_p90)},
-          {"kl_p99", ToJson(m.kl_p99)},       {"kl_max", ToJson(m.kl_max)},             {"same_top", ToJson(m.same_top)},
-          {"ppl_ratio", ToJson(m.ppl_ratio)}, {"ppl", ToJson(m.ppl)},                   {"ppl_reference", ToJson(m.ppl_reference)},
-          {"delta_p_mean", ToJson(m.delta_p_mean)}, {"delta_p_rms", ToJson(m.delta_p_rms)}};
+  return {{"kl_mean", ToJson(m.kl_mean)},
+          {"kl_median", ToJson(m.kl_median)},
+          {"kl_p90", ToJson(m.kl_p90)},
+          {"kl_p99", ToJson(m.kl_p99)},
+          {"kl_max", ToJson(m.kl_max)},
+          {"same_top", ToJson(m.same_top)},
+          {"ppl_ratio", ToJson(m.ppl_ratio)},
+          {"ppl", ToJson(m.ppl)},
+          {"ppl_reference", ToJson(m.ppl_reference)},
+          {"delta_p_mean", ToJson(m.delta_p_mean)},
+          {"delta_p_rms", ToJson(m.delta_p_rms)}};
 }
 
 OrderedJson ToJson(const ModelQuality& quality) {

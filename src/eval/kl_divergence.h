@@ -21,8 +21,8 @@
 namespace pith {
 
 struct ComparisonOptions {
-  bool score_all = false;            // all positions but the first, instead of the second half
-  int64_t chunk = 64;                // rows whose logits are held at a time
+  bool score_all = false;  // all positions but the first, instead of the second half
+  int64_t chunk = 64;      // rows whose logits are held at a time
   BootstrapOptions bootstrap;
   std::function<absl::Status(int64_t windows_done)> progress;  // an error ends the run; may be empty
 };
@@ -34,24 +34,25 @@ struct QualityMetrics {
 
 struct ModelQuality {
   QualityMetrics overall;
-  std::vector<std::pair<std::string, QualityMetrics>> slices;   // in the corpus's order; empty with one slice
+  std::vector<std::pair<std::string, QualityMetrics>> slices;  // in the corpus's order; empty with one slice
 };
 
 // Comparisons of one model, token by token, in the corpus's order: what the figures are made from.
 struct ScoredToken {
   TokenComparison comparison;
   int64_t window = 0;
-  int64_t position = 0;              // of the predicted token in its window
+  int64_t position = 0;  // of the predicted token in its window
 };
 
 // One vector per model. Same bits for any number of threads and any chunk. Errors: kInvalidArgument when vocabularies differ in size or a
 // window is longer than a model's context; kDataLoss for logits that are not finite (model and position named).
 absl::StatusOr<std::vector<std::vector<ScoredToken>>> CompareModels(DecoderModel& reference, absl::Span<DecoderModel* const> models,
-                                                                    const Corpus& corpus, const ComparisonOptions& options, ThreadPool& pool);
+                                                                    const Corpus& corpus, const ComparisonOptions& options,
+                                                                    ThreadPool& pool);
 
 ModelQuality Summarize(absl::Span<const ScoredToken> tokens, const Corpus& corpus, const BootstrapOptions& options);
 
 OrderedJson ToJson(const QualityMetrics& metrics);
-OrderedJson ToJson(const ModelQuality& quality);   // {"metrics": {...}, "slices": {...}}
+OrderedJson ToJson(const ModelQuality& quality);  // {"metrics": {...}, "slices": {...}}
 
 }  // namespace pith

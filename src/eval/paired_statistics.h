@@ -13,8 +13,8 @@ namespace pith {
 
 struct Estimate {
   double value = 0;
-  double low = 0, high = 0;      // 95 % interval; equal to value with a single document
-  int64_t n = 0;                 // values (tokens)
+  double low = 0, high = 0;  // 95 % interval; equal to value with a single document
+  int64_t n = 0;             // values (tokens)
 };
 
 struct BootstrapOptions {
@@ -35,6 +35,6 @@ Estimate EstimateExpMean(absl::Span<const DocumentValue> values, const Bootstrap
 // The q-quantile, 0 <= q <= 1: the smallest value whose share of values at or below it is at least q (q = 1: the largest).
 Estimate EstimateQuantile(absl::Span<const DocumentValue> values, double q, const BootstrapOptions& options);
 
-OrderedJson ToJson(const Estimate& estimate);   // {"value", "ci95": [low, high], "n"}
+OrderedJson ToJson(const Estimate& estimate);  // {"value", "ci95": [low, high], "n"}
 
 }  // namespace pith

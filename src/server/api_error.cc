@@ -30,7 +30,8 @@ ApiError ToApiError(const absl::Status& status) {
     case absl::StatusCode::kUnimplemented: {
       ApiError error = MakeApiError(400, message);
       error.param = ErrorField(status);
-      if (absl::StrContains(message, "context length") || absl::StrContains(message, "KV cache holds")) error.code = "context_length_exceeded";
+      if (absl::StrContains(message, "context length") || absl::StrContains(message, "KV cache holds"))
+        error.code = "context_length_exceeded";
       return error;
     }
     case absl::StatusCode::kNotFound: {
@@ -45,9 +46,7 @@ ApiError ToApiError(const absl::Status& status) {
       return error;
     }
     case absl::StatusCode::kUnavailable: return MakeApiError(503, message);
-    default:
-      spdlog::error("request failed: {}", message);
-      return MakeApiError(500, "internal error");
+    default: spdlog::error("request failed: {}", message); return MakeApiError(500, "internal error");
   }
 }
 

@@ -13,9 +13,9 @@ namespace pith {
 struct ApiError {
   int status = 400;
   std::string message;
-  std::string type;      // invalid_request_error, not_found_error, rate_limit_error, server_error, ...
-  std::string param;     // the field it is about; empty: null
-  std::string code;      // model_not_found, context_length_exceeded, rate_limit_exceeded, ...; empty: null
+  std::string type;   // invalid_request_error, not_found_error, rate_limit_error, server_error, ...
+  std::string param;  // the field it is about; empty: null
+  std::string code;   // model_not_found, context_length_exceeded, rate_limit_exceeded, ...; empty: null
 };
 
 // kInvalidArgument and kOutOfRange 400, kNotFound 404, kUnimplemented 400 (a feature asked for in the body), kResourceExhausted 429,

@@ -6,7 +6,10 @@
 namespace pith {
 
 EngineBridge::EngineBridge(std::unique_ptr<Engine> engine, int64_t max_waiting)
-    : engine_(std::move(engine)), max_waiting_(max_waiting), metrics_(engine_->metrics()), last_progress_(std::chrono::steady_clock::now()) {
+    : engine_(std::move(engine)),
+      max_waiting_(max_waiting),
+      metrics_(engine_->metrics()),
+      last_progress_(std::chrono::steady_clock::now()) {
   thread_ = std::thread([this] { Loop(); });
 }
 

@@ -30,7 +30,7 @@ class EngineBridge {
   EngineBridge& operator=(const EngineBridge&) = delete;
 
   struct Submission {
-    Request request;                         // its id is set here
+    Request request;  // its id is set here
     OnOutput on_output;
   };
 
@@ -48,7 +48,7 @@ class EngineBridge {
   int64_t num_live() const;
   // False when the engine has work and has not completed a step for `limit`.
   bool MakesProgress(std::chrono::milliseconds limit) const;
-  EngineMetrics metrics() const;            // as of the last step
+  EngineMetrics metrics() const;  // as of the last step
   const EngineConfig& config() const { return engine_->config(); }
 
  private:
@@ -57,7 +57,7 @@ class EngineBridge {
   bool TakeMail(std::unique_lock<std::mutex>& lock);
   void Deliver(std::vector<RequestOutput> outputs);
 
-  const std::unique_ptr<Engine> engine_;    // calls from the engine thread only, but for Check and config
+  const std::unique_ptr<Engine> engine_;  // calls from the engine thread only, but for Check and config
   const int64_t max_waiting_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -11,9 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double SecondsBetween(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
+double SecondsBetween(Clock::time_point begin, Clock::time_point end) { return std::chrono::duration<double>(end - begin).count(); }
 
 uint64_t DrawSeed() {
   static thread_local std::random_device device;
@@ -36,8 +34,8 @@ GenerationOptions WithSeed(GenerationOptions options) {
 
 }  // namespace
 
-GenerationSession::GenerationSession(const ServerContext& context, ResponseKind kind, GenerationOptions options, bool echo, std::string request_id,
-                                     std::shared_ptr<Responder> responder)
+GenerationSession::GenerationSession(const ServerContext& context, ResponseKind kind, GenerationOptions options, bool echo,
+                                     std::string request_id, std::shared_ptr<Responder> responder)
     : context_(context),
       options_(WithSeed(std::move(options))),
       echo_(echo),
@@ -198,7 +196,8 @@ void GenerationSession::SendFrame(OrderedJson json) {
 
 void GenerationSession::OpenChoice(Choice& choice) {
   if (std::exchange(choice.opened, true)) return;
-  if (header_.kind == ResponseKind::kChat) return SendChunk(ChunkChoiceJson(header_.kind, choice.index, "", nullptr, FinishReason::kNone, /*role=*/true));
+  if (header_.kind == ResponseKind::kChat)
+    return SendChunk(ChunkChoiceJson(header_.kind, choice.index, "", nullptr, FinishReason::kNone, /*role=*/true));
   if (echo_) {
     OrderedJson logprobs = TokensJson(choice, {}, /*with_prompt=*/true);
     SendChunk(ChunkChoiceJson(header_.kind, choice.index, choice.prompt.text, std::move(logprobs), FinishReason::kNone, /*role=*/false));
@@ -228,7 +227,8 @@ void GenerationSession::FinishResponse() {
   OrderedJson list = OrderedJson::array();
   for (Choice& choice : choices_) {
     OrderedJson logprobs = TokensJson(choice, std::move(choice.tokens), echo_);
-    list.push_back(ChoiceJson(header_.kind, choice.index, (echo_ ? choice.prompt.text : "") + choice.text, std::move(logprobs), choice.finish));
+    list.push_back(
+        ChoiceJson(header_.kind, choice.index, (echo_ ? choice.prompt.text : "") + choice.text, std::move(logprobs), choice.finish));
   }
   responder_->Send({.body = DumpJson(ResponseJson(header_, std::move(list), usage))});
 }

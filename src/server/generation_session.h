@@ -20,7 +20,7 @@ namespace pith {
 
 struct SessionPrompt {
   std::vector<int32_t> tokens;
-  std::string text;                     // for echo
+  std::string text;  // for echo
 };
 
 class GenerationSession : public std::enable_shared_from_this<GenerationSession> {
@@ -38,12 +38,12 @@ class GenerationSession : public std::enable_shared_from_this<GenerationSession>
     RequestId id = 0;
     SessionPrompt prompt;
     std::unique_ptr<TextGeneration> generation;
-    std::string text;                   // shown so far, without an echoed prompt
-    std::vector<SampleResult> tokens;   // shown, with logprobs; not kept when streaming
+    std::string text;                  // shown so far, without an echoed prompt
+    std::vector<SampleResult> tokens;  // shown, with logprobs; not kept when streaming
     std::vector<SampleResult> prompt_logprobs;
-    int64_t completion_tokens = 0;      // the stop token included
-    int64_t text_bytes = 0;             // of the tokens reported so far, for text_offset
-    bool opened = false;                // streaming: its first chunk is out
+    int64_t completion_tokens = 0;  // the stop token included
+    int64_t text_bytes = 0;         // of the tokens reported so far, for text_offset
+    bool opened = false;            // streaming: its first chunk is out
     FinishReason finish = FinishReason::kNone;
     std::chrono::steady_clock::time_point last_token;
   };
@@ -65,7 +65,7 @@ class GenerationSession : public std::enable_shared_from_this<GenerationSession>
   void ObserveLatency(Choice& choice, size_t num_tokens);
 
   const ServerContext& context_;
-  const GenerationOptions options_;     // with a seed
+  const GenerationOptions options_;  // with a seed
   const bool echo_;
   const ResponseHeader header_;
   const std::shared_ptr<Responder> responder_;
@@ -73,9 +73,9 @@ class GenerationSession : public std::enable_shared_from_this<GenerationSession>
   std::mutex mutex_;
   std::vector<Choice> choices_;
   size_t unfinished_ = 0;
-  int64_t prompt_tokens_ = 0;           // of every prompt once
+  int64_t prompt_tokens_ = 0;  // of every prompt once
   bool stream_begun_ = false;
-  bool dead_ = false;                   // failed, or the client is gone: outputs are dropped
+  bool dead_ = false;  // failed, or the client is gone: outputs are dropped
 };
 
 }  // namespace pith

@@ -94,9 +94,15 @@ class Exchange : public Responder {
 
   // The rest is for the connection.
 
-  bool HasHead() const { return Locked([&] { return head_.has_value(); }); }
-  bool streaming() const { return Locked([&] { return streaming_; }); }
-  HttpResponse TakeHead() { return Locked([&] { return std::move(*head_); }); }
+  bool HasHead() const {
+    return Locked([&] { return head_.has_value(); });
+  }
+  bool streaming() const {
+    return Locked([&] { return streaming_; });
+  }
+  HttpResponse TakeHead() {
+    return Locked([&] { return std::move(*head_); });
+  }
   // Bytes ready to be sent; `ended` tells whether they are the last.
   std::string TakeChunks(bool* ended, bool* overflowed) {
     return Locked([&] {
@@ -179,12 +185,14 @@ class GuardedResponder : public Responder {
 
 std::string MakeRequestId(const std::string* given) {
   if (given != nullptr && !given->empty() && given->size() <= 128) {
-    const bool plain = std::all_of(given->begin(), given->end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.'; });
+    const bool plain = std::all_of(given->begin(), given->end(),
+                                   [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.'; });
     if (plain) return *given;
   }
   static std::atomic<uint64_t> next{0};
   static const uint64_t process = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  const auto words = Philox4x32({static_cast<uint32_t>(next++), 0, 0, 0}, {static_cast<uint32_t>(process), static_cast<uint32_t>(process >> 32)});
+  const auto words = Philox4x32({static_cast<uint32_t>(next++), 0, 0, 0},
+                                {static_cast<uint32_t>(process), static_cast<uint32_t>(process >> 32)});
   return absl::StrCat(absl::Hex(words[0], absl::kZeroPad8), absl::Hex(words[1], absl::kZeroPad8));
 }
 
@@ -223,7 +231,8 @@ class Connection {
     if (auto [error, n] = co_await http::async_read_header(stream_, buffer_, parser, kUseTuple); error) {
       co_return co_await Refuse(error, "header");
     }
-    if (parser.get().target().size() > shared_->config.max_target_bytes) co_return co_await RefuseWith(414, "the request target is too long");
+    if (parser.get().target().size() > shared_->config.max_target_bytes)
+      co_return co_await RefuseWith(414, "the request target is too long");
     if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
       http::response<http::empty_body> go_on{http::status::continue_, parser.get().version()};
       if (auto [error, n] = co_await http::async_write(stream_, go_on, kUseTuple); error) co_return false;
@@ -285,7 +294,8 @@ class Connection {
     const std::string id = request.id;
     auto exchange = std::make_shared<Exchange>(stream_.get_executor(), shared_);
     exchange->weak_self_ = exchange;
-    asio::post(workers_, [shared = shared_, request = std::move(request), responder = std::make_shared<GuardedResponder>(exchange, shared_)]() mutable {
+    asio::post(workers_, [shared = shared_, request = std::move(request),
+                          responder = std::make_shared<GuardedResponder>(exchange, shared_)]() mutable {
       shared->handler(std::move(request), std::move(responder));
     });
     while (!exchange->HasHead()) {
@@ -304,10 +314,11 @@ class Connection {
       sent = co_await WriteWhole(exchange->TakeHead(), version, keep_alive, head, id);
     }
     exchange->Close(/*disconnected=*/!sent);
-    co_return sent && keep_alive;
+    co_return sent&& keep_alive;
   }
 
-  template <typename Body> static void SetHeaders(http::response<Body>& message, const HttpResponse& response, bool keep_alive, const std::string& id) {
+  template <typename Body>
+  static void SetHeaders(http::response<Body>& message, const HttpResponse& response, bool keep_alive, const std::string& id) {
     message.set(http::field::server, "pith");
     message.set(http::field::content_type, response.content_type);
     if (!id.empty()) message.set("X-Request-Id", id);
@@ -383,10 +394,13 @@ struct HttpServer::Impl {
         continue;
       }
       if (shared->connections >= shared->config.max_connections) continue;  // closes the socket
-      asio::co_spawn(io, [](tcp::socket s, std::shared_ptr<Shared> shared_state, asio::thread_pool& pool) -> asio::awaitable<void> {
-        Connection connection(std::move(s), std::move(shared_state), pool);
-        co_await connection.Run();
-      }(std::move(socket), shared, workers), asio::detached);
+      asio::co_spawn(
+          io,
+          [](tcp::socket s, std::shared_ptr<Shared> shared_state, asio::thread_pool& pool) -> asio::awaitable<void> {
+            Connection connection(std::move(s), std::move(shared_state), pool);
+            co_await connection.Run();
+          }(std::move(socket), shared, workers),
+          asio::detached);
     }
   }
 

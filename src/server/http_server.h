@@ -16,13 +16,13 @@ namespace pith {
 
 struct HttpServerConfig {
   std::string host = "127.0.0.1";
-  int port = 8080;                                  // 0: any free one
+  int port = 8080;  // 0: any free one
   int worker_threads = 2;
   int max_connections = 1024;
-  size_t max_header_bytes = size_t{64} << 10;       // 431 above
-  size_t max_target_bytes = size_t{8} << 10;        // 414 above
-  size_t max_body_bytes = size_t{32} << 20;         // 413 above
-  size_t max_unsent_bytes = size_t{1} << 20;        // of one stream; a slower reader is cut
+  size_t max_header_bytes = size_t{64} << 10;  // 431 above
+  size_t max_target_bytes = size_t{8} << 10;   // 414 above
+  size_t max_body_bytes = size_t{32} << 20;    // 413 above
+  size_t max_unsent_bytes = size_t{1} << 20;   // of one stream; a slower reader is cut
   std::chrono::milliseconds header_timeout{10'000}, body_timeout{30'000}, idle_timeout{75'000}, write_timeout{60'000};
 };
 
@@ -42,7 +42,7 @@ class HttpServer {
 
   int port() const;
   int64_t open_connections() const;
-  int64_t pending_exchanges() const;                // requests whose answer is not complete
+  int64_t pending_exchanges() const;  // requests whose answer is not complete
   // No new connections, and "Connection: close" on every answer from now on. Running answers go on.
   void StopAccepting();
 

@@ -13,12 +13,12 @@ namespace pith {
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
-  std::string method;            // "GET", "POST", ...
-  std::string path;              // without the query
-  std::string query;             // after '?', undecoded
+  std::string method;  // "GET", "POST", ...
+  std::string path;    // without the query
+  std::string query;   // after '?', undecoded
   HttpHeaders headers;
   std::string body;
-  std::string id;                // X-Request-Id of the client when it is plain, else made here; echoed in the response
+  std::string id;  // X-Request-Id of the client when it is plain, else made here; echoed in the response
 
   // The first header of this name (case-insensitive); nullptr when absent.
   const std::string* FindHeader(absl::string_view name) const;
@@ -28,7 +28,7 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
-  HttpHeaders headers;           // beside Content-Type and Content-Length
+  HttpHeaders headers;  // beside Content-Type and Content-Length
 };
 
 // Where a handler puts its answer: either one Send, or BeginStream, any number of Write, End. Thread-safe; may outlive the connection, and

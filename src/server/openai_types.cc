@@ -22,13 +22,15 @@ void ReadLogitBias(RequestFields& fields, int64_t vocab_size, SamplingParams& sa
   const Json* bias = fields.Find("logit_bias");
   if (bias == nullptr) return;
   if (!bias->is_object()) return fields.FailType("logit_bias", "an object of token ids", *bias);
-  if (bias->size() > kMaxLogitBias) return fields.Fail("logit_bias", absl::StrCat("expected at most ", kMaxLogitBias, " entries, found ", bias->size()));
+  if (bias->size() > kMaxLogitBias)
+    return fields.Fail("logit_bias", absl::StrCat("expected at most ", kMaxLogitBias, " entries, found ", bias->size()));
   for (const auto& [key, value] : bias->items()) {
     int64_t token = 0;
     if (!absl::SimpleAtoi(key, &token) || token < 0 || token >= vocab_size) {
       return fields.Fail("logit_bias", absl::StrCat("expected token ids in [0, ", vocab_size, ") as keys, found ", Printable(key, 40)));
     }
-    if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100)) return fields.FailType("logit_bias", "values in [-100, 100]", value);
+    if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100))
+      return fields.FailType("logit_bias", "values in [-100, 100]", value);
     sampling.logit_bias.emplace_back(static_cast<int32_t>(token), value.get<float>());
   }
 }
@@ -38,11 +40,14 @@ void ReadStop(RequestFields& fields, std::vector<std::string>& stop) {
   if (value == nullptr) return;
   const Json list = value->is_string() ? Json::array({*value}) : *value;
   if (!list.is_array()) return fields.FailType("stop", "a string or an array of strings", *value);
-  if (list.size() > kMaxStopStrings) return fields.Fail("stop", absl::StrCat("expected at most ", kMaxStopStrings, " strings, found ", list.size()));
+  if (list.size() > kMaxStopStrings)
+    return fields.Fail("stop", absl::StrCat("expected at most ", kMaxStopStrings, " strings, found ", list.size()));
   for (const Json& entry : list) {
-    if (!entry.is_string() || entry.get_ref<const std::string&>().empty()) return fields.FailType("stop", "strings that are not empty", entry);
+    if (!entry.is_string() || entry.get_ref<const std::string&>().empty())
+      return fields.FailType("stop", "strings that are not empty", entry);
     if (entry.get_ref<const std::string&>().size() > kMaxStopBytes) {
-      return fields.Fail("stop", absl::StrCat("expected strings of at most ", kMaxStopBytes, " bytes, found one of ", entry.get_ref<const std::string&>().size()));
+      return fields.Fail("stop", absl::StrCat("expected strings of at most ", kMaxStopBytes, " bytes, found one of ",
+                                              entry.get_ref<const std::string&>().size()));
     }
     stop.push_back(entry.get<std::string>());
   }
@@ -93,7 +98,8 @@ GenerationOptions ReadOptions(RequestFields& fields, int64_t vocab_size) {
 void RefuseUnserved(RequestFields& fields, std::initializer_list<absl::string_view> names) {
   for (const absl::string_view name : names) {
     const Json* value = fields.Find(name);
-    if (value == nullptr || (value->is_array() && value->empty()) || (value->is_string() && value->get_ref<const std::string&>().empty())) continue;
+    if (value == nullptr || (value->is_array() && value->empty()) || (value->is_string() && value->get_ref<const std::string&>().empty()))
+      continue;
     fields.Fail(name, "is not supported by this server");
   }
 }
@@ -125,7 +131,8 @@ void ReadPrompts(RequestFields& fields, int64_t vocab_size, CompletionRequest& r
   if (!prompt->is_array() || prompt->empty()) return fields.FailType("prompt", kExpected, *prompt);
   const bool flat_ids = prompt->front().is_number();
   const Json list = flat_ids ? Json::array({*prompt}) : *prompt;
-  if (list.size() > kMaxPrompts) return fields.Fail("prompt", absl::StrCat("expected at most ", kMaxPrompts, " prompts, found ", list.size()));
+  if (list.size() > kMaxPrompts)
+    return fields.Fail("prompt", absl::StrCat("expected at most ", kMaxPrompts, " prompts, found ", list.size()));
   for (const Json& entry : list) {
     if (entry.is_string()) {
       request.prompts.emplace_back(entry.get<std::string>());
@@ -161,7 +168,8 @@ absl::Status ReadMessage(const Json& message, size_t index, OrderedJson& message
     return FieldError(absl::StrCat(field, ".role"), "expected system, developer, user, assistant or tool, found ",
                       role == nullptr ? "nothing" : Printable(DumpJson(*role), 60));
   }
-  if (FindMember(message, "tool_calls") != nullptr) return FieldError(absl::StrCat(field, ".tool_calls"), "is not supported by this server");
+  if (FindMember(message, "tool_calls") != nullptr)
+    return FieldError(absl::StrCat(field, ".tool_calls"), "is not supported by this server");
   const Json* content = FindMember(message, "content");
   const std::optional<std::string> text = content == nullptr ? std::nullopt : ContentText(*content);
   if (!text.has_value()) {
@@ -203,13 +211,16 @@ absl::StatusOr<ChatRequest> ParseChatRequest(const std::string& body, int64_t vo
   const auto top_logprobs = fields.OptionalInt("top_logprobs", 0, kMaxTopLogprobs);
   if (top_logprobs.has_value() && !logprobs) fields.Fail("top_logprobs", "expected only with \"logprobs\": true");
   request.options.sampling.logprobs = logprobs ? static_cast<int>(top_logprobs.value_or(0)) : -1;
-  RefuseUnserved(fields, {"tools", "functions", "guided_json", "guided_regex", "guided_grammar", "audio", "chat_template", "chat_template_kwargs"});
+  RefuseUnserved(fields,
+                 {"tools", "functions", "guided_json", "guided_regex", "guided_grammar", "audio", "chat_template", "chat_template_kwargs"});
   CheckResponseFormat(fields);
   RETURN_IF_ERROR(fields.status());
   const Json* messages = fields.Find("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty() || messages->size() > kMaxMessages) {
     return FieldError("messages", "expected an array of 1 to ", kMaxMessages, " messages, found ",
-                      messages == nullptr ? "nothing" : messages->is_array() ? absl::StrCat(messages->size()) : Printable(DumpJson(*messages), 60));
+                      messages == nullptr    ? "nothing"
+                      : messages->is_array() ? absl::StrCat(messages->size())
+                                             : Printable(DumpJson(*messages), 60));
   }
   for (size_t i = 0; i < messages->size(); ++i) RETURN_IF_ERROR(ReadMessage((*messages)[i], i, request.messages));
   return request;

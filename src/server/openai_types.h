@@ -14,23 +14,23 @@
 
 namespace pith {
 
-constexpr int64_t kMaxChoices = 16;            // n
+constexpr int64_t kMaxChoices = 16;  // n
 constexpr size_t kMaxStopStrings = 16;
-constexpr size_t kMaxStopBytes = 256;          // of one stop string
+constexpr size_t kMaxStopBytes = 256;  // of one stop string
 constexpr size_t kMaxMessages = 4096;
 constexpr size_t kMaxLogitBias = 1024;
-constexpr size_t kMaxPrompts = 64;             // of one completions request
+constexpr size_t kMaxPrompts = 64;  // of one completions request
 
 // What both endpoints share.
 struct GenerationOptions {
-  std::string model;                           // empty: whichever is served
+  std::string model;  // empty: whichever is served
   SamplingParams sampling;
-  std::optional<uint64_t> seed;                // absent: one is drawn per request
-  std::optional<int64_t> max_tokens;           // absent: 16 for completions, the rest of the context for chat
+  std::optional<uint64_t> seed;       // absent: one is drawn per request
+  std::optional<int64_t> max_tokens;  // absent: 16 for completions, the rest of the context for chat
   int64_t n = 1;
-  std::vector<std::string> stop;               // not empty, at most kMaxStopBytes each
+  std::vector<std::string> stop;  // not empty, at most kMaxStopBytes each
   bool stream = false, include_usage = false;
-  bool tokens_as_ids = false;                  // return_tokens_as_token_ids: logprobs name tokens "token_id:17" instead of their text
+  bool tokens_as_ids = false;  // return_tokens_as_token_ids: logprobs name tokens "token_id:17" instead of their text
 };
 
 struct CompletionRequest {
@@ -41,7 +41,7 @@ struct CompletionRequest {
 
 struct ChatRequest {
   GenerationOptions options;
-  OrderedJson messages;                        // [{"role", "content", ...}], content always a string
+  OrderedJson messages;  // [{"role", "content", ...}], content always a string
 };
 
 // `body` is the text of the request. Errors: kInvalidArgument, with ErrorField where one field is to blame; kUnimplemented for features

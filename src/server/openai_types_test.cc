@@ -27,15 +27,27 @@ TEST(CompletionRequestTest, DefaultsAreThoseOfTheApi) {
 }
 
 TEST(CompletionRequestTest, LimitsAreInclusiveAndEverythingBeyondIsRefusedByName) {
-  for (const char* good : {"\"temperature\": 0", "\"temperature\": 2", "\"top_p\": 1", "\"top_k\": -1", "\"n\": 16", "\"n\": 2.0", "\"max_tokens\": 0", "\"stop\": [\"a\"]",
-                           "\"logit_bias\": {\"99\": -100}", "\"logprobs\": 20", "\"seed\": -9223372036854775808", "\"best_of\": 1", "\"stop\": null"}) {
+  for (const char* good : {"\"temperature\": 0", "\"temperature\": 2", "\"top_p\": 1", "\"top_k\": -1", "\"n\": 16", "\"n\": 2.0",
+                           "\"max_tokens\": 0", "\"stop\": [\"a\"]", "\"logit_bias\": {\"99\": -100}", "\"logprobs\": 20",
+                           "\"seed\": -9223372036854775808", "\"best_of\": 1", "\"stop\": null"}) {
     EXPECT_EQ(Refused(good), "ok") << good;
   }
-  const std::pair<const char*, const char*> bad[] = {
-      {"\"temperature\": 2.0001", "temperature"}, {"\"top_p\": 0", "top_p"}, {"\"top_k\": -2", "top_k"}, {"\"n\": 17", "n"}, {"\"n\": true", "n"},
-      {"\"max_tokens\": 1e99", "max_tokens"}, {"\"stop\": [\"\"]", "stop"}, {"\"logit_bias\": {\"100\": 0}", "logit_bias"}, {"\"logit_bias\": {\"-1\": 0}", "logit_bias"},
-      {"\"logprobs\": 21", "logprobs"}, {"\"suffix\": \"y\"", "suffix"}, {"\"best_of\": 2", "best_of"}, {"\"repetition_penalty\": 0", "repetition_penalty"},
-      {"\"stream_options\": {}", "stream_options"}, {"\"seed\": 1.5", "seed"}, {"\"guided_json\": {}", "guided_json"}};
+  const std::pair<const char*, const char*> bad[] = {{"\"temperature\": 2.0001", "temperature"},
+                                                     {"\"top_p\": 0", "top_p"},
+                                                     {"\"top_k\": -2", "top_k"},
+                                                     {"\"n\": 17", "n"},
+                                                     {"\"n\": true", "n"},
+                                                     {"\"max_tokens\": 1e99", "max_tokens"},
+                                                     {"\"stop\": [\"\"]", "stop"},
+                                                     {"\"logit_bias\": {\"100\": 0}", "logit_bias"},
+                                                     {"\"logit_bias\": {\"-1\": 0}", "logit_bias"},
+                                                     {"\"logprobs\": 21", "logprobs"},
+                                                     {"\"suffix\": \"y\"", "suffix"},
+                                                     {"\"best_of\": 2", "best_of"},
+                                                     {"\"repetition_penalty\": 0", "repetition_penalty"},
+                                                     {"\"stream_options\": {}", "stream_options"},
+                                                     {"\"seed\": 1.5", "seed"},
+                                                     {"\"guided_json\": {}", "guided_json"}};
   for (const auto& [fields, name] : bad) EXPECT_EQ(Refused(fields), name) << fields;
 }
 
@@ -45,16 +57,20 @@ TEST(CompletionRequestTest, PromptsInEveryForm) {
   EXPECT_EQ(prompts("[\"a\", \"b\"]")->prompts.size(), 2u);
   EXPECT_EQ(std::get<std::vector<int32_t>>(prompts("[1, 2, 99]")->prompts[0]), (std::vector<int32_t>{1, 2, 99}));
   EXPECT_EQ(prompts("[[1], [2, 3]]")->prompts.size(), 2u);
-  for (const char* bad : {"null", "[]", "5", "[100]", "[-1]", "[1, \"a\"]", "[[1.5]]", "{}"}) EXPECT_EQ(ErrorField(prompts(bad).status()), "prompt") << bad;
+  for (const char* bad : {"null", "[]", "5", "[100]", "[-1]", "[1, \"a\"]", "[[1.5]]", "{}"})
+    EXPECT_EQ(ErrorField(prompts(bad).status()), "prompt") << bad;
 }
 
 TEST(ChatRequestTest, MessagesAreCheckedOneByOne) {
-  const auto field = [](const std::string& messages) { return ErrorField(ParseChatRequest("{\"messages\": " + messages + "}", kVocab).status()); };
+  const auto field = [](const std::string& messages) {
+    return ErrorField(ParseChatRequest("{\"messages\": " + messages + "}", kVocab).status());
+  };
   EXPECT_EQ(field("[]"), "messages");
   EXPECT_EQ(field(R"([{"role": "user", "content": "a"}, {"role": "x", "content": "b"}])"), "messages.1.role");
   EXPECT_EQ(field(R"([{"role": "user", "content": 5}])"), "messages.0.content");
   EXPECT_EQ(field(R"([{"role": "assistant", "content": "a", "tool_calls": [1]}])"), "messages.0.tool_calls");
-  const auto parts = ParseChatRequest(R"({"messages": [{"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]})", kVocab);
+  const auto parts = ParseChatRequest(
+      R"({"messages": [{"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]})", kVocab);
   ASSERT_TRUE(parts.ok()) << parts.status();
   EXPECT_EQ(parts->messages[0]["content"], "ab");
   EXPECT_EQ(parts->messages[0]["role"], "system");
@@ -69,7 +85,8 @@ TEST(ChatRequestTest, LogprobsNeedTheSwitch) {
 }
 
 TEST(RequestTest, BodiesThatAreNoObjectAreRefused) {
-  for (const char* body : {"", "[]", "3", "{\"a\":1,\"a\":2}", "{\"prompt\": \"\xff\"}"}) EXPECT_FALSE(ParseCompletionRequest(body, kVocab).ok()) << body;
+  for (const char* body : {"", "[]", "3", "{\"a\":1,\"a\":2}", "{\"prompt\": \"\xff\"}"})
+    EXPECT_FALSE(ParseCompletionRequest(body, kVocab).ok()) << body;
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace pith {
 namespace {
 
 // vLLM's buckets.
-constexpr double kTtftBounds[] = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560};
+constexpr double kTtftBounds[] = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75,
+                                  1,     2.5,   5,    7.5,  10,   20,   40,   80,  160,  640, 2560};
 constexpr double kItlBounds[] = {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80};
 constexpr double kLatencyBounds[] = {0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
 constexpr double kTokenBounds[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
@@ -98,7 +99,9 @@ std::string ServerMetrics::Text(const EngineMetrics& engine) const {
   const auto histogram = [&](absl::string_view name, absl::string_view help, const Histogram& h) {
     absl::StrAppend(&text, Header(name, "histogram", help), h.Text(name, labels_));
   };
-  const double usage = engine.kv_blocks_total == 0 ? 0 : static_cast<double>(engine.kv_blocks_used) / static_cast<double>(engine.kv_blocks_total);
+  const double usage = engine.kv_blocks_total == 0
+                           ? 0
+                           : static_cast<double>(engine.kv_blocks_used) / static_cast<double>(engine.kv_blocks_total);
   one("vllm:num_requests_running", "gauge", "Requests in the running batch.", static_cast<double>(engine.num_requests_running));
   one("vllm:num_requests_waiting", "gauge", "Requests waiting to be scheduled.", static_cast<double>(engine.num_requests_waiting));
   one("vllm:kv_cache_usage_perc", "gauge", "Share of the KV cache blocks in use, 0 to 1.", usage);
@@ -122,8 +125,10 @@ std::string ServerMetrics::Text(const EngineMetrics& engine) const {
   histogram("vllm:e2e_request_latency_seconds", "From arrival to the last token.", e2e_request_latency_seconds);
   histogram("vllm:request_prompt_tokens", "Prompt tokens per request.", request_prompt_tokens);
   histogram("vllm:request_generation_tokens", "Generated tokens per request.", request_generation_tokens);
-  absl::StrAppend(&text, Header("process_resident_memory_bytes", "gauge", "Resident memory."), "process_resident_memory_bytes ", ResidentBytes(), "\n");
-  absl::StrAppend(&text, Header("process_start_time_seconds", "gauge", "Start of the process, Unix time."), "process_start_time_seconds ", Number(kProcessStart), "\n");
+  absl::StrAppend(&text, Header("process_resident_memory_bytes", "gauge", "Resident memory."), "process_resident_memory_bytes ",
+                  ResidentBytes(), "\n");
+  absl::StrAppend(&text, Header("process_start_time_seconds", "gauge", "Start of the process, Unix time."), "process_start_time_seconds ",
+                  Number(kProcessStart), "\n");
   return text;
 }
 

@@ -24,7 +24,7 @@ class Histogram {
  private:
   mutable std::mutex mutex_;
   const std::vector<double> bounds_;
-  std::vector<int64_t> counts_;       // per bucket, not cumulative; the last is above every bound
+  std::vector<int64_t> counts_;  // per bucket, not cumulative; the last is above every bound
   double sum_ = 0;
   int64_t total_ = 0;
 };
@@ -33,16 +33,17 @@ class ServerMetrics {
  public:
   explicit ServerMetrics(absl::string_view model_name);
 
-  Histogram time_to_first_token_seconds, inter_token_latency_seconds, e2e_request_latency_seconds, request_prompt_tokens, request_generation_tokens;
+  Histogram time_to_first_token_seconds, inter_token_latency_seconds, e2e_request_latency_seconds, request_prompt_tokens,
+      request_generation_tokens;
 
-  void CountFinished(absl::string_view finished_reason);   // stop, length, abort, error
+  void CountFinished(absl::string_view finished_reason);  // stop, length, abort, error
   void CountResponse(absl::string_view route, int status);
 
   // The whole page. `engine` is a snapshot.
   std::string Text(const EngineMetrics& engine) const;
 
  private:
-  const std::string labels_;          // model_name="..."
+  const std::string labels_;  // model_name="..."
   mutable std::mutex mutex_;
   std::map<std::string, int64_t> finished_;
   std::map<std::pair<std::string, int>, int64_t> responses_;

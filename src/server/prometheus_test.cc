@@ -13,7 +13,8 @@ TEST(HistogramTest, BucketsAreCumulativeAndBoundsInclusive) {
   Histogram histogram(bounds);
   for (const double value : {0.5, 1.0, 1.5, 9.0}) histogram.Observe(value);
   EXPECT_EQ(histogram.Text("h", "m=\"a\""),
-            "h_bucket{m=\"a\",le=\"1\"} 2\nh_bucket{m=\"a\",le=\"2\"} 3\nh_bucket{m=\"a\",le=\"+Inf\"} 4\nh_sum{m=\"a\"} 12\nh_count{m=\"a\"} 4\n");
+            "h_bucket{m=\"a\",le=\"1\"} 2\nh_bucket{m=\"a\",le=\"2\"} 3\nh_bucket{m=\"a\",le=\"+Inf\"} 4\nh_sum{m=\"a\"} "
+            "12\nh_count{m=\"a\"} 4\n");
 }
 
 TEST(ServerMetricsTest, ShowsEngineCountersAndEscapesLabels) {

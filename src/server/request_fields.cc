@@ -21,10 +21,12 @@ std::optional<int64_t> RequestFields::OptionalInt(absl::string_view name, int64_
   // 1.0 is an integer in JSON; 1.5 is not.
   if (value->is_number_float()) {
     const double number = value->get<double>();
-    if (number == std::floor(number) && number >= static_cast<double>(min) && number <= static_cast<double>(max)) return static_cast<int64_t>(number);
+    if (number == std::floor(number) && number >= static_cast<double>(min) && number <= static_cast<double>(max))
+      return static_cast<int64_t>(number);
   } else if (value->is_number_unsigned()) {
     const auto number = value->get<uint64_t>();
-    if (max >= 0 && number <= static_cast<uint64_t>(max) && (min < 0 || number >= static_cast<uint64_t>(min))) return static_cast<int64_t>(number);
+    if (max >= 0 && number <= static_cast<uint64_t>(max) && (min < 0 || number >= static_cast<uint64_t>(min)))
+      return static_cast<int64_t>(number);
   } else if (value->is_number_integer()) {
     const auto number = value->get<int64_t>();
     if (number >= min && number <= max) return number;

@@ -28,7 +28,8 @@ OrderedJson ChatLogprobs(const LogprobTokens& tokens, const Tokenizer& tokenizer
   for (const SampleResult& sample : tokens.tokens) {
     OrderedJson entry = ChatTokenJson(tokenizer, sample.token, sample.logprob, tokens.as_ids);
     OrderedJson top = OrderedJson::array();
-    for (const TokenLogprob& other : sample.top_logprobs) top.push_back(ChatTokenJson(tokenizer, other.token, other.logprob, tokens.as_ids));
+    for (const TokenLogprob& other : sample.top_logprobs)
+      top.push_back(ChatTokenJson(tokenizer, other.token, other.logprob, tokens.as_ids));
     entry["top_logprobs"] = top;
     content.push_back(std::move(entry));
   }
@@ -47,7 +48,8 @@ OrderedJson CompletionLogprobs(const LogprobTokens& tokens, const Tokenizer& tok
     }
     logprobs.push_back(FiniteLogprob(sample.logprob));
     OrderedJson top = OrderedJson::object();
-    for (const TokenLogprob& other : sample.top_logprobs) top[TokenString(tokenizer, other.token, tokens.as_ids)] = FiniteLogprob(other.logprob);
+    for (const TokenLogprob& other : sample.top_logprobs)
+      top[TokenString(tokenizer, other.token, tokens.as_ids)] = FiniteLogprob(other.logprob);
     top[TokenString(tokenizer, sample.token, tokens.as_ids)] = FiniteLogprob(sample.logprob);
     tops.push_back(std::move(top));
   }
@@ -55,7 +57,11 @@ OrderedJson CompletionLogprobs(const LogprobTokens& tokens, const Tokenizer& tok
 }
 
 OrderedJson Base(const ResponseHeader& header, const char* object) {
-  return {{"id", header.id}, {"object", object}, {"created", header.created_unix_seconds}, {"model", header.model}, {"system_fingerprint", header.fingerprint}};
+  return {{"id", header.id},
+          {"object", object},
+          {"created", header.created_unix_seconds},
+          {"model", header.model},
+          {"system_fingerprint", header.fingerprint}};
 }
 
 }  // namespace
@@ -84,7 +90,8 @@ OrderedJson ChoiceJson(ResponseKind kind, int64_t index, const std::string& text
   return choice;
 }
 
-OrderedJson ChunkChoiceJson(ResponseKind kind, int64_t index, const std::string& text, OrderedJson logprobs, FinishReason finish, bool role) {
+OrderedJson ChunkChoiceJson(ResponseKind kind, int64_t index, const std::string& text, OrderedJson logprobs, FinishReason finish,
+                            bool role) {
   OrderedJson choice = {{"index", index}};
   if (kind == ResponseKind::kChat) {
     OrderedJson delta = OrderedJson::object();

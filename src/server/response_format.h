@@ -20,7 +20,7 @@ struct TokenUsage {
 // What all responses of one request share.
 struct ResponseHeader {
   ResponseKind kind = ResponseKind::kCompletion;
-  std::string id;                       // "cmpl-..." or "chatcmpl-..."
+  std::string id;  // "cmpl-..." or "chatcmpl-..."
   int64_t created_unix_seconds = 0;
   std::string model;
   std::string fingerprint;
@@ -29,9 +29,9 @@ struct ResponseHeader {
 // The tokens of one choice, or of a part of it, with log-probabilities.
 struct LogprobTokens {
   std::vector<SampleResult> tokens;
-  std::vector<int64_t> text_offsets;    // completions: where each token's text begins
-  bool first_has_logprob = true;        // false: the first token of an echoed prompt
-  bool as_ids = false;                  // tokens are named "token_id:17"
+  std::vector<int64_t> text_offsets;  // completions: where each token's text begins
+  bool first_has_logprob = true;      // false: the first token of an echoed prompt
+  bool as_ids = false;                // tokens are named "token_id:17"
 };
 
 // "stop" or "length"; null while unfinished.
@@ -42,7 +42,8 @@ OrderedJson LogprobsJson(ResponseKind kind, const LogprobTokens& tokens, const T
 // One element of "choices" of a whole response; logprobs may be null.
 OrderedJson ChoiceJson(ResponseKind kind, int64_t index, const std::string& text, OrderedJson logprobs, FinishReason finish);
 // One element of "choices" of a chunk. `role`: the chat chunk that opens a choice.
-OrderedJson ChunkChoiceJson(ResponseKind kind, int64_t index, const std::string& text, OrderedJson logprobs, FinishReason finish, bool role);
+OrderedJson ChunkChoiceJson(ResponseKind kind, int64_t index, const std::string& text, OrderedJson logprobs, FinishReason finish,
+                            bool role);
 
 OrderedJson UsageJson(const TokenUsage& usage);
 OrderedJson ResponseJson(const ResponseHeader& header, OrderedJson choices, const TokenUsage& usage);

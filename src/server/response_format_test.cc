@@ -2,17 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include "server/api_error.h"
 #include "base/status.h"
+#include "server/api_error.h"
 
 namespace pith {
 namespace {
 
 TEST(ResponseFormatTest, WholeBodiesAndChunks) {
   const ResponseHeader header{.kind = ResponseKind::kChat, .id = "chatcmpl-1", .created_unix_seconds = 7, .model = "m", .fingerprint = "f"};
-  const OrderedJson whole = ResponseJson(header, OrderedJson::array({ChoiceJson(header.kind, 0, "hi", nullptr, FinishReason::kStop)}), {3, 2});
+  const OrderedJson whole = ResponseJson(header, OrderedJson::array({ChoiceJson(header.kind, 0, "hi", nullptr, FinishReason::kStop)}),
+                                         {3, 2});
   EXPECT_EQ(DumpJson(whole),
-            "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":7,\"model\":\"m\",\"system_fingerprint\":\"f\",\"choices\":[{\"index\":0,"
+            "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":7,\"model\":\"m\",\"system_fingerprint\":\"f\",\"choices\":["
+            "{\"index\":0,"
             "\"message\":{\"role\":\"assistant\",\"content\":\"hi\"},\"logprobs\":null,\"finish_reason\":\"stop\"}],"
             "\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2,\"total_tokens\":5}}");
   EXPECT_EQ(DumpJson(ChunkChoiceJson(ResponseKind::kChat, 1, "", nullptr, FinishReason::kNone, true)),
@@ -33,7 +35,8 @@ TEST(ApiErrorTest, StatusesBecomeHttpStatuses) {
   const ApiError bug = ToApiError(BugError("secret path"));
   EXPECT_EQ(bug.status, 500);
   EXPECT_EQ(bug.message, "internal error");
-  EXPECT_EQ(DumpJson(ToJson(MakeApiError(404, "no"))), "{\"error\":{\"message\":\"no\",\"type\":\"not_found_error\",\"param\":null,\"code\":null}}");
+  EXPECT_EQ(DumpJson(ToJson(MakeApiError(404, "no"))),
+            "{\"error\":{\"message\":\"no\",\"type\":\"not_found_error\",\"param\":null,\"code\":null}}");
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace pith {
 
 struct Route {
-  absl::string_view method;     // "GET" (HEAD is answered too) or "POST"
-  absl::string_view path;       // exact, or ending in "/*": any one further segment
+  absl::string_view method;  // "GET" (HEAD is answered too) or "POST"
+  absl::string_view path;    // exact, or ending in "/*": any one further segment
   void (*handle)(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
 };
 

@@ -13,7 +13,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   server->metrics_ = std::make_unique<ServerMetrics>(model.name);
   server->worker_ = std::make_unique<OutputWorker>();
   server->bridge_ = std::make_unique<EngineBridge>(std::move(engine), config.max_queue);
-  server->context_ = {.model = std::move(model), .bridge = server->bridge_.get(), .worker = server->worker_.get(), .metrics = server->metrics_.get()};
+  server->context_ = {
+      .model = std::move(model), .bridge = server->bridge_.get(), .worker = server->worker_.get(), .metrics = server->metrics_.get()};
   ASSIGN_OR_RETURN(server->http_, HttpServer::Start(
                                       config.http,
                                       [context = &server->context_](HttpRequest request, std::shared_ptr<Responder> responder) {
@@ -25,8 +26,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
 
 Server::~Server() {
   if (http_ != nullptr) http_->StopAccepting();
-  bridge_->Stop();   // ends what still runs; later requests are refused
-  http_.reset();     // no handler and no disconnect callback runs after this
+  bridge_->Stop();  // ends what still runs; later requests are refused
+  http_.reset();    // no handler and no disconnect callback runs after this
   worker_.reset();
   bridge_.reset();
 }

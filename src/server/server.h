@@ -13,7 +13,7 @@ namespace pith {
 
 struct ServerConfig {
   HttpServerConfig http;
-  int64_t max_queue = 512;                                // requests running or waiting; more are answered 429
+  int64_t max_queue = 512;  // requests running or waiting; more are answered 429
 };
 
 class Server {

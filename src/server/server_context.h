@@ -18,14 +18,14 @@ namespace pith {
 
 // The loaded model as the server needs it; everything borrowed but the strings, and alive as long as the server.
 struct ServedModel {
-  std::string name;                           // in /v1/models and responses
+  std::string name;  // in /v1/models and responses
   const Tokenizer* tokenizer = nullptr;
   const ChatTemplate* chat_template = nullptr;  // null: no /v1/chat/completions
   std::string bos_token, eos_token;
   std::vector<int32_t> stop_token_ids;
   int64_t vocab_size = 0;
   int64_t created_unix_seconds = 0;
-  std::string fingerprint;                    // system_fingerprint of responses
+  std::string fingerprint;  // system_fingerprint of responses
 };
 
 // OK when `name` is empty or that of the model. Errors: kNotFound, "The model `x` does not exist.".

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-
 namespace pith {
 
 std::string StopMatcher::Append(absl::string_view piece) {

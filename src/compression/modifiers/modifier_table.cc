@@ -18,8 +18,9 @@ absl::StatusOr<const ModifierRow*> FindModifier(absl::string_view name) {
   for (const ModifierRow& row : kModifiers) {
     if (row.name == name) return &row;
   }
-  return NotSupportedError("method \"", Printable(name, 40), "\": not known; known are ",
-                           absl::StrJoin(Modifiers(), ", ", [](std::string* out, const ModifierRow& row) { absl::StrAppend(out, row.name); }));
+  return NotSupportedError(
+      "method \"", Printable(name, 40), "\": not known; known are ",
+      absl::StrJoin(Modifiers(), ", ", [](std::string* out, const ModifierRow& row) { absl::StrAppend(out, row.name); }));
 }
 
 }  // namespace pith

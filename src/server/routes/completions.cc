@@ -29,7 +29,8 @@ absl::Status Serve(const ServerContext& context, const HttpRequest& request, con
   ASSIGN_OR_RETURN(const CompletionRequest completion, ParseCompletionRequest(request.body, context.model.vocab_size));
   RETURN_IF_ERROR(CheckModelName(context.model, completion.options.model));
   ASSIGN_OR_RETURN(std::vector<SessionPrompt> prompts, EncodePrompts(context.model, completion));
-  auto session = std::make_shared<GenerationSession>(context, ResponseKind::kCompletion, completion.options, completion.echo, request.id, responder);
+  auto session = std::make_shared<GenerationSession>(context, ResponseKind::kCompletion, completion.options, completion.echo, request.id,
+                                                     responder);
   return session->Start(std::move(prompts));
 }
 
