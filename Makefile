@@ -1,9 +1,10 @@
 # The two commands of a newcomer are `make demo` and `make test`; the rest is for developers. See README.md.
+space := $(subst ,, )
 JOBS := $(shell nproc)
 BUILD = cmake --preset $(1) $(2) > build/$(1).log || { cat build/$(1).log; exit 1; }; cmake --build --preset $(1) -j $(JOBS)
 CTEST = ctest --preset $(1) -j $(JOBS)
 
-.PHONY: all test demo bench asan tsan fuzz format clean
+.PHONY: all test demo bench asan asan-parsers tsan fuzz format clean
 .DEFAULT_GOAL := all
 
 build:
@@ -37,11 +38,18 @@ asan tsan: | build
 	@$(call BUILD,$@)
 	@$(call CTEST,$@)
 
+# The same for what reads files and requests alone: the CI has time for that.
+PARSERS = base tensor quantization artifact tokenizer
+asan-parsers: | build
+	@scripts/setup
+	@$(call BUILD,asan) --target fuzzers $(PARSERS:%=%_test)
+	@$(call CTEST,asan) -R "^($(subst $(space),|,$(PARSERS)))\.|^fuzz\."
+
 # Each fuzz target for FUZZ_SECONDS, starting from its committed corpus; new inputs go to build/fuzz/corpus.
 FUZZ_SECONDS ?= 60
 fuzz: | build
 	@scripts/setup --fuzz
-	@$(call BUILD,fuzz)
+	@$(call BUILD,fuzz) --target fuzzers
 	@scripts/run_fuzzers build/fuzz $(FUZZ_SECONDS)
 
 format:

@@ -17,6 +17,8 @@ if(PITH_TESTS)
                             <absl/status/statusor.h> <gtest/gtest.h> <gmock/gmock.h> <nlohmann/json.hpp>)
 endif()
 
+add_custom_target(fuzzers)  # every fuzz target, or in ordinary builds every program that replays a corpus
+
 # add_module(NAME DEPS other_module... LIBS library...)
 #   Builds libpith_NAME from every .cc below the calling folder except *_test.cc, *_bench.cc, *_fuzz.cc and main.cc, and one test
 #   binary NAME_test from the *_test.cc beside them. DEPS are the only modules it may include (lint.layering checks it).
@@ -66,4 +68,5 @@ function(add_fuzz_target SOURCE LIBRARY)
     return()
   endif()
   target_link_libraries(${name} PRIVATE ${LIBRARY})
+  add_dependencies(fuzzers ${name})
 endfunction()
