@@ -19,6 +19,12 @@ endif()
 
 add_custom_target(fuzzers)  # every fuzz target, or in ordinary builds every program that replays a corpus
 
+# The interpreter of the tests' Python oracles: the virtual environment of scripts/setup --python when it is there.
+set(PITH_TEST_PYTHON python3)
+if(EXISTS "${CMAKE_SOURCE_DIR}/build/venv/bin/python")
+  set(PITH_TEST_PYTHON "${CMAKE_SOURCE_DIR}/build/venv/bin/python")
+endif()
+
 # add_module(NAME DEPS other_module... LIBS library...)
 #   Builds libpith_NAME from every .cc below the calling folder except *_test.cc, *_bench.cc, *_fuzz.cc and main.cc, and one test
 #   binary NAME_test from the *_test.cc beside them. DEPS are the only modules it may include (lint.layering checks it).
@@ -46,7 +52,8 @@ function(add_module NAME)
     target_link_libraries(${NAME}_test PRIVATE pith_${NAME} ${test_dep_targets} ${ARG_TEST_LIBS} GTest::gmock GTest::gtest_main)
     target_precompile_headers(${NAME}_test REUSE_FROM pith_test_pch)
     target_compile_definitions(${NAME}_test PRIVATE PITH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. PROPERTIES LABELS unit TIMEOUT 120 DISCOVERY_TIMEOUT 60)
+    gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. PROPERTIES LABELS unit TIMEOUT 120 DISCOVERY_TIMEOUT 60
+                         ENVIRONMENT "PITH_TEST_PYTHON=${PITH_TEST_PYTHON}")
   endif()
   foreach(fuzzer IN LISTS fuzzers)
     add_fuzz_target("${fuzzer}" pith_${NAME})

@@ -25,9 +25,7 @@ void BM_Sample(benchmark::State& state, const SamplingParams& params) {
   for (auto _ : state) benchmark::DoNotOptimize(Sample(logits, params, {.position = position++}, scratch)->token);
 }
 
-void VocabularySizes(benchmark::internal::Benchmark* bench) {
-  bench->Arg(49152)->Arg(151936)->Arg(262144)->Unit(benchmark::kMicrosecond);
-}
+void VocabularySizes(benchmark::internal::Benchmark* bench) { bench->Arg(49152)->Arg(151936)->Arg(262144)->Unit(benchmark::kMicrosecond); }
 
 BENCHMARK_CAPTURE(BM_Sample, greedy, {.temperature = 0.0f})->Apply(VocabularySizes);
 BENCHMARK_CAPTURE(BM_Sample, greedy_logprobs, {.temperature = 0.0f, .logprobs = 5})->Apply(VocabularySizes);

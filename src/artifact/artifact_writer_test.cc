@@ -220,9 +220,13 @@ TEST(ArtifactWriter, ReadOnlyParent) {
   std::filesystem::create_directory(scratch.File("locked"));
   std::filesystem::permissions(scratch.File("locked"), std::filesystem::perms(0555));
   const bool root = geteuid() == 0;  // root may write everywhere, so it becomes someone else for a moment
-  if (root) ASSERT_EQ(seteuid(kNobody), 0);
+  if (root) {
+    ASSERT_EQ(seteuid(kNobody), 0);
+  }
   const auto writer = ArtifactWriter::Create(scratch.File("locked/out"));
-  if (root) ASSERT_EQ(seteuid(0), 0);
+  if (root) {
+    ASSERT_EQ(seteuid(0), 0);
+  }
   EXPECT_EQ(ToExitCode(writer.status()), kExitCannotCreate);
   EXPECT_THAT(writer.status().message(), HasSubstr("locked/out"));
 }

@@ -1,7 +1,6 @@
 #include "artifact/conversion.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -25,14 +24,14 @@ class Bf16Stream {
   Bf16Stream(ArtifactWriter& writer, std::string name) : writer_(writer), name_(std::move(name)) {}
 
   absl::Status Append(absl::Span<const float> values) {
-    for (const float value : values) {
-      const bfloat16 narrow = ToBfloat16(value);
-      if (!std::isfinite(ToFloat(narrow))) {
-        return BadFileError(name_, "[", element_ + static_cast<int64_t>(buffer_.size()),
-                            "]: expected a finite number within the range of bf16, found ", value);
-      }
-      buffer_.push_back(narrow);
+    const size_t begin = buffer_.size();
+    buffer_.resize(begin + values.size());
+    bool finite = true;
+    for (size_t i = 0; i < values.size(); ++i) {
+      buffer_[begin + i] = ToBfloat16(values[i]);
+      finite &= IsFinite(buffer_[begin + i]);
     }
+    if (!finite) return NotFinite(values, begin);
     return static_cast<int64_t>(buffer_.size()) >= kChunkElements ? Flush() : absl::OkStatus();
   }
 
@@ -45,6 +44,16 @@ class Bf16Stream {
   }
 
  private:
+  static bool IsFinite(bfloat16 x) { return (x.bits & 0x7F80) != 0x7F80; }
+
+  // Names the first of `values`, whose roundings begin at buffer_[begin].
+  absl::Status NotFinite(absl::Span<const float> values, size_t begin) const {
+    size_t i = 0;
+    while (IsFinite(buffer_[begin + i])) ++i;
+    return BadFileError(name_, "[", element_ + static_cast<int64_t>(begin + i),
+                        "]: expected a finite number within the range of bf16, found ", values[i]);
+  }
+
   ArtifactWriter& writer_;
   std::string name_;
   std::vector<bfloat16> buffer_;

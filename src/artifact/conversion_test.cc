@@ -111,6 +111,22 @@ TEST(Conversion, DirectoryKeepsItsSideFiles) {
   EXPECT_THAT((*converted)->PlainTensorNames(), ElementsAre("model.layers.0.self_attn.q_proj.bias"));  // the KV scale is gone
 }
 
+TEST(Conversion, QuantizedWeightsBecomeDense) {
+  const ScratchDirectory scratch;
+  std::filesystem::create_directory(scratch.File("in"));
+  TinyDirectory tiny;
+  tiny.Quantize();
+  tiny.Write(scratch.File("in"));
+  const auto source = ArtifactReader::Open(scratch.File("in"));
+  ASSERT_TRUE(source.ok()) << source.status();
+  ASSERT_TRUE(ConvertToHuggingFace(**source, scratch.File("out"), {}).ok());
+  const auto converted = ArtifactReader::Open(scratch.File("out"));
+  ASSERT_TRUE(converted.ok()) << converted.status();
+  EXPECT_EQ((*converted)->format(), "huggingface");
+  EXPECT_FALSE((*converted)->config().contains("quantization_config"));
+  ExpectSameModel(**source, **converted);
+}
+
 TEST(Conversion, RefusesWeightsThatAreNoNumbers) {
   for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf(""), std::numeric_limits<float>::max()}) {
     const ScratchDirectory scratch;

@@ -112,7 +112,7 @@ absl::Status HuggingFaceDirectory::CheckModule(const std::string& name, Module* 
     ASSIGN_OR_RETURN(module->scheme, FindScheme(*quantization_, name, ModuleClassName(name)));
   }
   if (module->scheme != nullptr) {
-    const std::string file = Printable(first.file->path(), 500);
+    const std::string file = Location(*module);
     ASSIGN_OR_RETURN(const ModuleTensors tensors, ViewModule(name, *module));
     const absl::StatusOr<MatrixShape> shape = ReadWeightShape(module->scheme->format, tensors);
     if (!shape.ok()) return Annotate(shape.status(), file);
@@ -128,6 +128,14 @@ absl::Status HuggingFaceDirectory::CheckModule(const std::string& name, Module* 
     return BadFileError(Where(first), ": expected F32, F16 or BF16, found ", TypeAndShape(*first.tensor));
   }
   return absl::OkStatus();
+}
+
+std::string HuggingFaceDirectory::Location(const Module& module) const {
+  const SafetensorsFile* file = module.tensors[0].second.file;
+  for (const auto& [suffix, stored] : module.tensors) {
+    if (stored.file != file) return Printable(path_, 500);
+  }
+  return Printable(file->path(), 500);
 }
 
 absl::Status HuggingFaceDirectory::CheckPlainTensors() const {
@@ -221,7 +229,7 @@ absl::StatusOr<Weight> HuggingFaceDirectory::ReadWeight(absl::string_view name) 
   for (const auto& [suffix, stored] : module.tensors) weight.stored_bytes += StoredBytes(stored);
   ASSIGN_OR_RETURN(const ModuleTensors tensors, ViewModule(it->first, module));
   absl::StatusOr<QuantizedTensor> decoded = DecodeWeight(module.scheme->format, tensors, *module.scheme->weights, module.shape);
-  if (!decoded.ok()) return Annotate(decoded.status(), Printable(module.tensors[0].second.file->path(), 500));
+  if (!decoded.ok()) return Annotate(decoded.status(), Location(module));
   weight.quantized = *std::move(decoded);
   return weight;
 }

@@ -46,6 +46,8 @@ class HuggingFaceDirectory : public ArtifactReader {
   HuggingFaceDirectory(const std::string& directory, SafetensorsShards shards) : shards_(std::move(shards)) { path_ = directory; }
   absl::Status GroupTensors();
   absl::Status CheckModule(const std::string& name, Module* module);
+  // The file a module's tensors lie in, or the directory when they are spread over several: how a message starts.
+  std::string Location(const Module& module) const;
   absl::Status CheckPlainTensors() const;
   absl::Status CheckHead();
   absl::StatusOr<ModuleTensors> ViewModule(const std::string& name, const Module& module) const;

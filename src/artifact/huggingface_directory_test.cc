@@ -33,25 +33,7 @@ std::vector<float> DenseValues(const Weight& weight) {
   return values;
 }
 
-// One W4A16 module (group size 32, in 64, out 2): codes o * 7 + i mod 16, scales 0.5 and 0.25 per group.
 constexpr char kUp[] = "model.layers.0.mlp.up_proj";
-void Quantize(TinyDirectory* tiny) {
-  tiny->Remove(absl::StrCat(kUp, ".weight"));
-  std::vector<uint32_t> words;
-  for (int o = 0; o < 2; ++o) {
-    for (int w = 0; w < 8; ++w) {
-      uint32_t word = 0;
-      for (int n = 0; n < 8; ++n) word |= static_cast<uint32_t>((o * 7 + w * 8 + n) % 16) << (4 * n);
-      words.push_back(word);
-    }
-  }
-  tiny->tensors.push_back({absl::StrCat(kUp, ".weight_packed"), "I32", {2, 8}, RawBytes(words)});
-  tiny->tensors.push_back({absl::StrCat(kUp, ".weight_scale"), "BF16", {2, 2}, Bf16Bytes({0.5f, 0.25f, 1.0f, 2.0f})});
-  tiny->tensors.push_back({absl::StrCat(kUp, ".weight_shape"), "I64", {2}, RawBytes(std::vector<int64_t>{2, 64})});
-  tiny->config["quantization_config"] = *ParseJson(
-      R"({"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head", "re:.*q_proj"],
-    "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "symmetric": true, "strategy": "group", "group_size": 32}}}})");
-}
 
 TEST(HuggingFaceDirectory, ReadsDenseModels) {
   const ScratchDirectory scratch;
@@ -108,7 +90,7 @@ TEST(HuggingFaceDirectory, UnalignedDataIsCopied) {
 TEST(HuggingFaceDirectory, ReadsCompressedTensors) {
   const ScratchDirectory scratch;
   TinyDirectory tiny;
-  Quantize(&tiny);
+  tiny.Quantize();
   const auto opened = Open(tiny, scratch);
   ASSERT_TRUE(opened.ok()) << opened.status();
   const ArtifactReader& reader = **opened;
@@ -135,7 +117,7 @@ TEST(HuggingFaceDirectory, ReadsCompressedTensors) {
 
 TEST(HuggingFaceDirectory, QuantizedSetsMustBeComplete) {
   TinyDirectory good;
-  Quantize(&good);
+  good.Quantize();
   EXPECT_EQ(Error(good), "accepted");
   for (const char* suffix : {".weight_packed", ".weight_scale", ".weight_shape"}) {
     TinyDirectory missing = good;
@@ -159,7 +141,7 @@ TEST(HuggingFaceDirectory, QuantizedSetsMustBeComplete) {
 
 TEST(HuggingFaceDirectory, QuantizationConfigExplainsEveryModule) {
   TinyDirectory tiny;
-  Quantize(&tiny);
+  tiny.Quantize();
   tiny.config["quantization_config"]["ignore"] = Json::array();
   EXPECT_THAT(Error(tiny), HasSubstr("model.layers.0.self_attn.q_proj (Linear): stored unquantized, but a target matches it"));
   tiny.config["quantization_config"]["ignore"] = {"re:.*"};
@@ -206,7 +188,7 @@ TEST(HuggingFaceDirectory, BiasesFitTheirWeights) {
   tiny.tensors.push_back(Bf16Tensor("model.layers.0.mlp.gate_proj.bias", {12}));
   EXPECT_THAT(Error(tiny), HasSubstr("gate_proj.bias: expected a weight beside this bias, found none"));
   tiny = TinyDirectory();
-  Quantize(&tiny);
+  tiny.Quantize();
   tiny.tensors.push_back(Bf16Tensor(absl::StrCat(kUp, ".bias"), {2}));
   EXPECT_EQ(Error(tiny), "accepted");
   tiny.Find(absl::StrCat(kUp, ".bias"))->shape = {1, 2};

@@ -52,11 +52,11 @@ OrderedJson Member(const Json& object, absl::string_view key) {
 }
 
 absl::Status VerifyFile(const std::string& path, const ManifestFile& expected) {
-  if (!FileExists(path)) return BadFileError(path, ": expected a file of ", expected.size, " bytes, found none");
+  if (!FileExists(path)) return BadFileError("expected a file of ", expected.size, " bytes, found none");
   ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
-  if (size != expected.size) return BadFileError(path, ": expected ", expected.size, " bytes, found ", size);
+  if (size != expected.size) return BadFileError("expected ", expected.size, " bytes, found ", size);
   ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(path));
-  if (sha256 != expected.sha256) return BadFileError(path, ": expected SHA-256 ", expected.sha256, ", found ", sha256);
+  if (sha256 != expected.sha256) return BadFileError("expected SHA-256 ", expected.sha256, ", found ", sha256);
   return absl::OkStatus();
 }
 
@@ -104,7 +104,8 @@ absl::Status VerifyManifest(const std::string& directory) {
   ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, ReadManifest(directory));
   if (!manifest.has_value())
     return MissingInputError(Printable(JoinPath(directory, kManifestName), 500), ": expected a manifest, found none");
-  for (const auto& [name, file] : manifest->files) RETURN_IF_ERROR(VerifyFile(JoinPath(directory, name), file));
+  for (const auto& [name, file] : manifest->files)
+    RETURN_IF_ERROR(Annotate(VerifyFile(JoinPath(directory, name), file), Printable(JoinPath(directory, name), 500)));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   for (const std::string& name : names) {
     if (name[0] == '.' || name == kManifestName || name == kEvidenceName || manifest->files.contains(name)) continue;

@@ -169,6 +169,27 @@ struct TinyDirectory {
   void Remove(const std::string& name) {
     std::erase_if(tensors, [&](const TinyTensor& tensor) { return tensor.name == name; });
   }
+  // Stores mlp.up_proj as W4A16: [2, 64] in groups of 32, code (7 * row + column) % 16, scales 0.5, 0.25 and 1, 2.
+  void Quantize() {
+    const std::string up = "model.layers.0.mlp.up_proj";
+    Remove(up + ".weight");
+    std::vector<uint32_t> words;
+    for (uint32_t row = 0; row < 2; ++row) {
+      for (uint32_t w = 0; w < 8; ++w) {
+        uint32_t word = 0;
+        for (uint32_t n = 0; n < 8; ++n) word |= (row * 7 + w * 8 + n) % 16 << (4 * n);
+        words.push_back(word);
+      }
+    }
+    tensors.push_back({up + ".weight_packed", "I32", {2, 8}, RawBytes(words)});
+    tensors.push_back({up + ".weight_scale", "BF16", {2, 2}, Bf16Bytes({0.5f, 0.25f, 1.0f, 2.0f})});
+    tensors.push_back({up + ".weight_shape", "I64", {2}, RawBytes(std::vector<int64_t>{2, 64})});
+    config["quantization_config"] = {
+        {"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}, {"ignore", {"lm_head", "re:.*q_proj"}}};
+    config["quantization_config"]["config_groups"]["group_0"] = {
+        {"targets", {"Linear"}},
+        {"weights", {{"num_bits", 4}, {"type", "int"}, {"symmetric", true}, {"strategy", "group"}, {"group_size", 32}}}};
+  }
   void Write(const std::string& directory) const {
     WriteTestFile(JoinPath(directory, "config.json"), DumpJson(config, 2));
     WriteTestFile(JoinPath(directory, "model.safetensors"), TinySafetensors(tensors, padding));

@@ -19,35 +19,35 @@ enum class GemmScale : int32_t { kF32 = 0, kF16 = 1, kBf16 = 2 };
 // What a weight matrix is, before any kernel is chosen. k = in, n = out.
 struct GemmProblem {
   int64_t n = 0, k = 0;
-  int64_t group_size = 0;      // quantized weights: divides k; dense: 0
-  int bits = 16;               // 16 dense bf16; 2..4 for w4 kernels, 5..8 for w8 kernels
-  bool has_zero_point = false; // per group integer zero points instead of 2^(bits-1)
-  bool has_min = false;        // weight = scale * code - min; never together with zero points
+  int64_t group_size = 0;       // quantized weights: divides k; dense: 0
+  int bits = 16;                // 16 dense bf16; 2..4 for w4 kernels, 5..8 for w8 kernels
+  bool has_zero_point = false;  // per group integer zero points instead of 2^(bits-1)
+  bool has_min = false;         // weight = scale * code - min; never together with zero points
   GemmScale scale = GemmScale::kF32;
 };
 
 // Prepacks the panels [panel_begin, panel_end) so that threads can share the work. Exactly one of `dense` and `code` is set.
 struct GemmPrepackParams {
   GemmProblem problem;
-  const uint16_t* dense = nullptr;       // bf16 bits [n, k]
-  const uint8_t* code = nullptr;         // [n, k], in [0, 2^bits)
-  const float* scale = nullptr;          // [n, k / group_size]
-  const uint8_t* zero_point = nullptr;   // [n, k / group_size] or null
-  const float* min = nullptr;            // [n, k / group_size] or null
-  uint8_t* out = nullptr;                // prepack_bytes(problem) bytes, 64-byte aligned, zeroed
+  const uint16_t* dense = nullptr;         // bf16 bits [n, k]
+  const uint8_t* code = nullptr;           // [n, k], in [0, 2^bits)
+  const float* scale = nullptr;            // [n, k / group_size]
+  const uint8_t* zero_point = nullptr;     // [n, k / group_size] or null
+  const float* min = nullptr;              // [n, k / group_size] or null
+  uint8_t* out = nullptr;                  // prepack_bytes(problem) bytes, 64-byte aligned, zeroed
   int64_t panel_begin = 0, panel_end = 0;  // of ceil(n / kGemmPanel)
 };
 
 struct GemmParams {
   GemmProblem problem;
-  const uint8_t* weight = nullptr;       // prepacked by the same kernel row
+  const uint8_t* weight = nullptr;       // prepacked by the same kernel row, 64-byte aligned
   const uint16_t* activation = nullptr;  // bf16 bits [m, k], rows `activation_stride` elements apart
   int64_t activation_stride = 0;
-  int64_t m = 0;                         // >= 1
-  const float* bias = nullptr;           // [n] or null
-  float* out = nullptr;                  // [m, n], rows `out_stride` floats apart
+  int64_t m = 0;                // >= 1
+  const float* bias = nullptr;  // [n] or null
+  float* out = nullptr;         // [m, n], rows `out_stride` floats apart
   int64_t out_stride = 0;
-  bool accumulate = false;               // out += result (residual add): one f32 addition after the sum over k and the bias
+  bool accumulate = false;                 // out += result (residual add): one f32 addition after the sum over k and the bias
   int64_t panel_begin = 0, panel_end = 0;  // output panels this call computes, of ceil(n / kGemmPanel)
 };
 

@@ -18,8 +18,8 @@ TEST(NarrowestExactScale, TakesTwoBytesOnlyWhenNothingIsLost) {
   EXPECT_EQ(NarrowestExactScale({}, {}), GemmScale::kF16);
   EXPECT_EQ(NarrowestExactScale({0.5f, -0.0f, 65504.0f, 0x1p-24f}, {}), GemmScale::kF16);
   EXPECT_EQ(NarrowestExactScale({ToFloat(ToFloat16(third))}, {}), GemmScale::kF16);
-  EXPECT_EQ(NarrowestExactScale({0.5f, 0x1p-30f}, {}), GemmScale::kBf16);   // below the f16 range
-  EXPECT_EQ(NarrowestExactScale({0.5f}, {65536.0f}), GemmScale::kBf16);     // above it, in the mins
+  EXPECT_EQ(NarrowestExactScale({0.5f, 0x1p-30f}, {}), GemmScale::kBf16);  // below the f16 range
+  EXPECT_EQ(NarrowestExactScale({0.5f}, {65536.0f}), GemmScale::kBf16);    // above it, in the mins
   EXPECT_EQ(NarrowestExactScale({third}, {}), GemmScale::kF32);
   EXPECT_EQ(NarrowestExactScale({0.5f}, {third}), GemmScale::kF32);
   EXPECT_EQ(NarrowestExactScale({1.0f + 0x1p-10f, 0x1p-30f}, {}), GemmScale::kF32);  // one for each, none for both
@@ -50,14 +50,21 @@ TEST(DescribeGemm, ALoadedTensorRunsOnEveryKernelOfItsFamily) {
         prepack.out = packed.data();
         kernel->prepack(prepack);
         std::vector<float> out(21), row(64);
-        kernel->run({.problem = problem, .weight = packed.data(), .activation = activation.data(), .activation_stride = 64, .m = 1,
-                     .out = out.data(), .out_stride = 21, .panel_end = 2});
+        kernel->run({.problem = problem,
+                     .weight = packed.data(),
+                     .activation = activation.data(),
+                     .activation_stride = 64,
+                     .m = 1,
+                     .out = out.data(),
+                     .out_stride = 21,
+                     .panel_end = 2});
         for (int n = 0; n < 21; ++n) {
           weight.DequantizeRow(n, absl::MakeSpan(row));
           double expected = 0, norm = 0;
           for (int k = 0; k < 64; ++k) {
             expected += static_cast<double>(ToFloat(bfloat16{activation[k]})) * row[k];
-            norm += std::abs(static_cast<double>(ToFloat(bfloat16{activation[k]}))) * (std::abs(row[k]) + std::abs(weight.scale[n * 4 + k / 16]) * (1 << bits));
+            norm += std::abs(static_cast<double>(ToFloat(bfloat16{activation[k]}))) *
+                    (std::abs(row[k]) + std::abs(weight.scale[n * 4 + k / 16]) * (1 << bits));
           }
           EXPECT_NEAR(out[n], expected, 1e-6 * norm) << kernel->name << ", bits " << bits << ", offset " << offset << ", column " << n;
         }

@@ -47,7 +47,8 @@ struct Case {
 
   std::string Name() const {
     return absl::StrCat("n ", problem.n, " k ", problem.k, " group ", problem.group_size, " bits ", problem.bits,
-                        problem.has_zero_point ? " zero_point" : "", problem.has_min ? " min" : "", " scale ", static_cast<int>(problem.scale));
+                        problem.has_zero_point ? " zero_point" : "", problem.has_min ? " min" : "", " scale ",
+                        static_cast<int>(problem.scale));
   }
 };
 
@@ -217,7 +218,8 @@ class QuantizedGemm : public ::testing::TestWithParam<int> {};  // bits
 
 TEST_P(QuantizedGemm, IsWithinTheErrorModel) {
   // Per channel and per group; groups that are no multiple of 8, larger than a chunk of k, and many small ones.
-  const Grouping groupings[] = {{4, 4}, {32, 16}, {36, 4}, {36, 12}, {36, 36}, {60, 20}, {64, 32}, {576, 16}, {576, 64}, {576, 576}, {1040, 520}};
+  const Grouping groupings[] = {{4, 4},   {32, 16},  {36, 4},   {36, 12},   {36, 36},   {60, 20},
+                                {64, 32}, {576, 16}, {576, 64}, {576, 576}, {1040, 520}};
   uint64_t seed = 1000 * static_cast<uint64_t>(GetParam());
   for (const int64_t n : kColumns) {
     for (const Grouping& grouping : groupings) {
@@ -281,8 +283,8 @@ TEST(Gemm, ARowsBitsDoNotDependOnTheNumberOfRows) {
 }
 
 TEST(Gemm, ARowsBitsDoNotDependOnItsNeighbours) {
-  const uint16_t poisons[] = {ToBfloat16(std::numeric_limits<float>::quiet_NaN()).bits, ToBfloat16(std::numeric_limits<float>::infinity()).bits,
-                              ToBfloat16(-3e38f).bits};
+  const uint16_t poisons[] = {ToBfloat16(std::numeric_limits<float>::quiet_NaN()).bits,
+                              ToBfloat16(std::numeric_limits<float>::infinity()).bits, ToBfloat16(-3e38f).bits};
   for (const Case& c : InvarianceCases(kMaxRows)) {
     const int64_t stride = c.problem.k + 3;
     for (const GemmKernelEntry* kernel : RunnableKernels(c.weight, c.problem)) {

@@ -20,7 +20,7 @@ enum class KernelIsa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnn
 
 // Weight families a GEMM row can consume.
 enum class GemmWeight : int32_t {
-  kBf16 = 0,     // dense
+  kBf16 = 0,       // dense
   kW8Grouped = 1,  // 5..8 bit codes in one byte each
   kW4Grouped = 2,  // 2..4 bit codes, two per byte
 };
@@ -28,8 +28,8 @@ enum class GemmWeight : int32_t {
 struct GemmKernelEntry {
   const char* name;
   GemmWeight weight;
-  const char* activation;      // "bf16"; shown by inspect
-  const char* accumulator;     // "f32", "int32 per group, f32 across"
+  const char* activation;   // "bf16"; shown by inspect
+  const char* accumulator;  // "f32", "int32 per group, f32 across"
   KernelIsa isa;
   // nullptr, or why the row cannot run the problem (static text: "group_size % 8 != 0").
   const char* (*can_implement)(const GemmProblem&);

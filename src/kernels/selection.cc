@@ -18,8 +18,7 @@ absl::string_view WeightName(GemmWeight weight) {
 }
 
 // Takes the row's function if the operator is still missing; says whether it did.
-template <typename F>
-bool Take(F* chosen, F candidate) {
+template <typename F> bool Take(F* chosen, F candidate) {
   if (*chosen != nullptr || candidate == nullptr) return false;
   *chosen = candidate;
   return true;
@@ -42,8 +41,9 @@ absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& p
     }
     selection.refused.push_back(absl::StrCat(row->name, ": ", reason));
   }
-  return NotSupportedError("gemm: expected a kernel for ", WeightName(weight), " weights [", problem.n, ", ", problem.k, "], ", problem.bits,
-                           " bits, group size ", problem.group_size, "; found none: ", absl::StrJoin(selection.refused, "; "));
+  return NotSupportedError("gemm: expected a kernel for ", WeightName(weight), " weights [", problem.n, ", ", problem.k, "], ",
+                           problem.bits, " bits, group size ", problem.group_size,
+                           "; found none: ", absl::StrJoin(selection.refused, "; "));
 }
 
 Operators SelectOperators(Isa isa) {

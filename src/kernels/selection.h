@@ -13,7 +13,7 @@ namespace pith {
 
 struct GemmSelection {
   const GemmKernelEntry* kernel = nullptr;
-  std::vector<std::string> refused;   // "gemm_bf16_w4g_f32__avx512_vnni: group_size % 8 != 0"
+  std::vector<std::string> refused;  // "gemm_bf16_w4g_f32__avx512_vnni: group_size % 8 != 0"
 };
 
 // The first row, best ISA first, that can run `problem` with weights of family `weight` and has an ISA of at most `isa`.
@@ -30,7 +30,7 @@ struct Operators {
   void (*gated_activation)(const GatedActivationParams&) = nullptr;
   void (*embedding)(const EmbeddingParams&) = nullptr;
   void (*convert)(const ConvertParams&) = nullptr;
-  std::vector<std::string> names;     // the rows chosen, for reports
+  std::vector<std::string> names;  // the rows chosen, for reports
 };
 Operators SelectOperators(Isa isa);
 

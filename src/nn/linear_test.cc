@@ -108,6 +108,24 @@ TEST(Linear, BiasAndAccumulate) {
   }
 }
 
+TEST(Linear, BiasReachesItsColumnsInEveryMatrix) {
+  const TestMatrix dense = RandomDense("a", 20, 64, 1);
+  const TestMatrix packed = RandomQuantized("b", 18, 64, 4, 32, TestOffset::kSymmetric, 2);
+  std::vector<float> bias(18);
+  for (int i = 0; i < 18; ++i) bias[i] = static_cast<float>(100 * i);
+  const std::vector<uint16_t> activation = RandomActivations(64, 5);
+  ThreadPool pool(2);
+  const ComputeContext context = MakeComputeContext(&pool, DetectIsa());
+  const auto linear = Linear::Load({dense.Source(std::vector<float>(20, -7.0f)), packed.Source(bias)}, context);
+  ASSERT_TRUE(linear.ok());
+  std::vector<float> out(38);
+  linear->Run(context, activation.data(), 64, 1, out.data(), 38);
+  for (int64_t o = 0; o < 38; ++o) {
+    const DotProduct dot = ReferenceDot(o < 20 ? dense : packed, o < 20 ? o : o - 20, activation.data());
+    EXPECT_NEAR(out[o], (o < 20 ? -7.0 : bias[o - 20]) + dot.value, kTolerance * dot.magnitude + 1e-3) << o;
+  }
+}
+
 TEST(Linear, SameBitsForEveryThreadCount) {
   const std::vector<TestMatrix> parts = {RandomQuantized("a", 100, 128, 4, 64, TestOffset::kZeroPoint, 1), RandomDense("b", 60, 128, 2)};
   const std::vector<uint16_t> activation = RandomActivations(5 * 128, 6);

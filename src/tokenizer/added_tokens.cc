@@ -41,6 +41,11 @@ size_t SpaceBehind(absl::string_view text, size_t begin) {
 
 }  // namespace
 
+bool TouchesRange(absl::Span<const ByteRange> ranges, size_t begin, size_t end, size_t* next) {
+  while (*next < ranges.size() && ranges[*next].end <= begin) ++*next;
+  return *next < ranges.size() && ranges[*next].begin < end;
+}
+
 AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens, const std::vector<std::string>& contents)
     : tokens_(std::move(tokens)), token_of_node_(1, -1) {
   for (size_t i = 0; i < tokens_.size(); ++i) {
@@ -82,7 +87,7 @@ std::vector<TextSegment> AddedTokenMatcher::Split(absl::string_view text, bool m
   std::vector<TextSegment> segments;
   size_t covered = 0;
   size_t position = 0;
-  size_t next_range = 0;  // the first range that does not end before `position`
+  size_t next_range = 0;
   while (!tokens_.empty() && position < text.size()) {
     int32_t index = 0;
     size_t match_end = 0;
@@ -93,9 +98,11 @@ std::vector<TextSegment> AddedTokenMatcher::Split(absl::string_view text, bool m
     const AddedToken& token = tokens_[index];
     size_t begin = position, end = match_end;
     position = match_end;
-    while (next_range < user_text.size() && user_text[next_range].end <= begin) ++next_range;
-    const bool users = next_range < user_text.size() && user_text[next_range].begin < end;
-    if (token.special && (!match_special || users)) continue;
+    if (token.special && !match_special) continue;
+    if (token.special && TouchesRange(user_text, begin, end, &next_range)) {
+      position = std::clamp(user_text[next_range].end, begin + 1, end);
+      continue;
+    }
     if (token.single_word && (EndsWithWord(text.substr(0, begin)) || StartsWithWord(text.substr(end)))) continue;
     if (token.lstrip) begin = SpaceBefore(text, std::min(covered, begin), begin);
     if (token.rstrip) end = SpaceBehind(text, end);

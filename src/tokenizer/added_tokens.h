@@ -26,6 +26,10 @@ struct TextSegment {
   TokenId id = -1;
 };
 
+// Whether [begin, end) touches one of `ranges`, ascending and disjoint. *next remembers where to look on; `begin` must not fall from call
+// to call.
+bool TouchesRange(absl::Span<const ByteRange> ranges, size_t begin, size_t end, size_t* next);
+
 class AddedTokenMatcher {
  public:
   AddedTokenMatcher() = default;
@@ -33,7 +37,8 @@ class AddedTokenMatcher {
   AddedTokenMatcher(std::vector<AddedToken> tokens, const std::vector<std::string>& contents);
 
   bool empty() const { return tokens_.empty(); }
-  // Special tokens are matched with match_special, but where they touch one of the ascending, disjoint `user_text` ranges.
+  // Special tokens are matched with match_special, except where they touch one of the ascending, disjoint `user_text` ranges; the search
+  // then goes on behind that range, so nothing a user writes hides a token that starts behind it.
   std::vector<TextSegment> Split(absl::string_view text, bool match_special, absl::Span<const ByteRange> user_text = {}) const;
 
  private:
@@ -43,9 +48,9 @@ class AddedTokenMatcher {
   bool LongestMatch(absl::string_view text, size_t begin, int32_t* token, size_t* end) const;
 
   std::vector<AddedToken> tokens_;
-  std::vector<int32_t> token_of_node_;               // the trie; node 0 is the root, -1: no token ends here
+  std::vector<int32_t> token_of_node_;  // the trie; node 0 is the root, -1: no token ends here
   absl::flat_hash_map<uint64_t, uint32_t> edges_;
-  std::array<uint32_t, 256> first_nodes_{};          // edges of the root; 0: none
+  std::array<uint32_t, 256> first_nodes_{};  // edges of the root; 0: none
 };
 
 }  // namespace pith

@@ -28,7 +28,8 @@ Strings Split(const AddedTokenMatcher& matcher, absl::string_view text, bool mat
 }
 
 TEST(AddedTokensTest, LeftmostThenLongest) {
-  const AddedTokenMatcher matcher = MakeMatcher({{.id = 1, .content = "ab"}, {.id = 2, .content = "abcd"}, {.id = 3, .content = "bcdef"}, {.id = 4, .content = "b"}});
+  const AddedTokenMatcher matcher = MakeMatcher(
+      {{.id = 1, .content = "ab"}, {.id = 2, .content = "abcd"}, {.id = 3, .content = "bcdef"}, {.id = 4, .content = "b"}});
   EXPECT_EQ(Split(matcher, "xabcdefab"), (Strings{"x", "2:abcd", "ef", "1:ab"}));
   EXPECT_EQ(Split(matcher, "abc"), (Strings{"1:ab", "c"}));
   EXPECT_EQ(Split(matcher, "bb"), (Strings{"4:b", "4:b"}));
@@ -37,10 +38,29 @@ TEST(AddedTokensTest, LeftmostThenLongest) {
 }
 
 TEST(AddedTokensTest, SpecialTokensCanStayText) {
-  const AddedTokenMatcher matcher = MakeMatcher({{.id = 1, .content = "<s>", .special = true}, {.id = 2, .content = "s"}, {.id = 3, .content = "<"}});
+  const AddedTokenMatcher matcher = MakeMatcher(
+      {{.id = 1, .content = "<s>", .special = true}, {.id = 2, .content = "s"}, {.id = 3, .content = "<"}});
   EXPECT_EQ(Split(matcher, "a<s>s<", true), (Strings{"a", "1:<s>", "2:s", "3:<"}));
   // What matches a special token is skipped as a whole: the "<" and "s" in it are not found.
   EXPECT_EQ(Split(matcher, "a<s>s<", false), (Strings{"a<s>", "2:s", "3:<"}));
+}
+
+// "<s>" is special and so is ">x"; the brackets of the first case mark what the user wrote.
+TEST(AddedTokensTest, SpecialTokensThatTouchUserTextStayText) {
+  const AddedTokenMatcher matcher = MakeMatcher(
+      {{.id = 1, .content = "<s>", .special = true}, {.id = 2, .content = ">x", .special = true}, {.id = 3, .content = "u"}});
+  const auto split = [&](absl::string_view text, const std::vector<ByteRange>& user_text) {
+    Strings shown;
+    for (const TextSegment& segment : matcher.Split(text, true, user_text)) {
+      shown.push_back(absl::StrCat(segment.id, ":", text.substr(segment.begin, segment.end - segment.begin)));
+    }
+    return shown;
+  };
+  EXPECT_EQ(split("<s>[<s>u]<s>", {{3, 8}}), (Strings{"1:<s>", "-1:[<s>", "3:u", "-1:]", "1:<s>"}));
+  EXPECT_EQ(split("a<s>", {{0, 1}}), (Strings{"-1:a", "1:<s>"}));  // side by side is not touching
+  EXPECT_EQ(split("<s>", {{2, 3}}), Strings{"-1:<s>"});            // one byte is enough
+  EXPECT_EQ(split("<s>x", {{0, 2}}), (Strings{"-1:<s", "2:>x"}));  // the user's "<s" does not hide the template's ">x"
+  EXPECT_EQ(split("<s><s><s><s>", {{0, 3}, {6, 9}}), (Strings{"-1:<s>", "1:<s>", "-1:<s>", "1:<s>"}));
 }
 
 TEST(AddedTokensTest, SingleWord) {

@@ -42,7 +42,9 @@ class BpeModel {
   static constexpr size_t kShortWord = 64;  // symbols
   using Symbols = absl::InlinedVector<TokenId, kShortWord>;
 
-  static uint64_t PairKey(TokenId left, TokenId right) { return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right); }
+  static uint64_t PairKey(TokenId left, TokenId right) {
+    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  }
   Rank FindRank(TokenId left, TokenId right) const;
 
   void BuildSymbolTables();
@@ -59,12 +61,12 @@ class BpeModel {
   const TokenizerDefinition& definition_;
   const bool raw_bytes_;
   bool cut_at_spaces_ = false;
-  absl::flat_hash_set<char32_t> space_joiners_;     // characters that some merge joins with a U+2581 behind them
+  absl::flat_hash_set<char32_t> space_joiners_;  // characters that some merge joins with a U+2581 behind them
   absl::flat_hash_map<uint64_t, Rank> merges_;
-  std::vector<bool> is_special_;                    // by id, up to the largest special id
-  std::array<TokenId, 256> byte_ids_{};             // raw bytes; -1: none
-  std::array<TokenId, 256> fallback_ids_{};         // <0x00> to <0xFF>; -1: none
-  std::vector<TokenId> character_ids_;              // by code point below 0x10000; -1: none
+  std::vector<bool> is_special_;             // by id, up to the largest special id
+  std::array<TokenId, 256> byte_ids_{};      // raw bytes; -1: none
+  std::array<TokenId, 256> fallback_ids_{};  // <0x00> to <0xFF>; -1: none
+  std::vector<TokenId> character_ids_;       // by code point below 0x10000; -1: none
   std::unique_ptr<WordCache> cache_;
 };
 

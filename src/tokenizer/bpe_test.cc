@@ -39,9 +39,9 @@ using Strings = std::vector<std::string>;
 
 TEST(BpeTest, LowestRankThenLeftmost) {
   const TokenizerDefinition definition = MakeDefinition({"a", "b", "c", "bc", "ab", "aa"}, {{"b", "c"}, {"a", "b"}, {"a", "a"}});
-  EXPECT_EQ(Texts(definition, "abc"), (Strings{"a", "bc"}));    // "b c" before "a b"
+  EXPECT_EQ(Texts(definition, "abc"), (Strings{"a", "bc"}));  // "b c" before "a b"
   EXPECT_EQ(Texts(definition, "abab"), (Strings{"ab", "ab"}));
-  EXPECT_EQ(Texts(definition, "aaa"), (Strings{"aa", "a"}));    // of equal ranks the leftmost
+  EXPECT_EQ(Texts(definition, "aaa"), (Strings{"aa", "a"}));  // of equal ranks the leftmost
   EXPECT_EQ(Texts(definition, "aab"), (Strings{"a", "ab"}));
   EXPECT_EQ(Texts(definition, ""), Strings{});
   EXPECT_EQ(Texts(definition, "c"), Strings{"c"});

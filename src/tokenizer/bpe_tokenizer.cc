@@ -46,6 +46,7 @@ absl::StatusOr<std::vector<TokenId>> BpeTokenizer::Encode(absl::string_view text
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 3 + 8);
   if (options.add_special_tokens) ids = definition_.prefix_ids;
+  size_t next_range = 0;
   for (const TextSegment& segment : raw_matcher_.Split(text, options.parse_special, options.user_text)) {
     if (segment.id >= 0) {
       ids.push_back(segment.id);
@@ -53,9 +54,7 @@ absl::StatusOr<std::vector<TokenId>> BpeTokenizer::Encode(absl::string_view text
     }
     const absl::string_view part = text.substr(segment.begin, segment.end - segment.begin);
     // Normalization moves bytes, so a part with any user text in it keeps all its special tokens as text.
-    const bool users = std::any_of(options.user_text.begin(), options.user_text.end(), [&](const ByteRange& range) {
-      return range.begin < segment.end && segment.begin < range.end;
-    });
+    const bool users = TouchesRange(options.user_text, segment.begin, segment.end, &next_range);
     RETURN_IF_ERROR(EncodeText(part, segment.begin == 0, options.parse_special && !users, &ids));
   }
   if (options.add_special_tokens) ids.insert(ids.end(), definition_.suffix_ids.begin(), definition_.suffix_ids.end());

@@ -44,13 +44,13 @@ TEST(BpeTokenizerTest, AddedTokensBeforeAndAfterNormalization) {
   TokenizerDefinition definition = Underscores();
   definition.added_tokens = {{.id = 10, .content = "a b"}, {.id = 11, .content = "b b", .normalized = true}};
   const auto tokenizer = Make(std::move(definition));
-  EXPECT_EQ(*tokenizer->Encode("a b", {}), Ids{10});     // found in the raw text
+  EXPECT_EQ(*tokenizer->Encode("a b", {}), Ids{10});  // found in the raw text
   EXPECT_EQ(*tokenizer->Encode("a_b", {}), (Ids{0, 2, 1}));
-  EXPECT_EQ(*tokenizer->Encode("b b", {}), Ids{11});     // found in the normalized text, as "b_b"
+  EXPECT_EQ(*tokenizer->Encode("b b", {}), Ids{11});  // found in the normalized text, as "b_b"
   EXPECT_EQ(*tokenizer->Encode("b_b a", {}), (Ids{11, 3}));
   EXPECT_EQ(tokenizer->vocab_size(), 12);
   EXPECT_EQ(tokenizer->TokenText(11), "b b");
-  EXPECT_EQ(tokenizer->Decode({11}), "b b");             // "b_b" through the decoder
+  EXPECT_EQ(tokenizer->Decode({11}), "b b");  // "b_b" through the decoder
   EXPECT_EQ(tokenizer->FindToken("a b"), 10);
 }
 
@@ -63,6 +63,19 @@ TEST(BpeTokenizerTest, SpecialTokensFoundAfterNormalizationStayOutOfText) {
   EXPECT_EQ(tokenizer->TokenBytes(10), "");
   EXPECT_EQ(tokenizer->Decode({0, 10}), "a");
   EXPECT_EQ(tokenizer->Decode({0, 10}, /*skip_special=*/false), "aa b");
+}
+
+TEST(BpeTokenizerTest, UserTextWithinAParsedPrompt) {
+  TokenizerDefinition definition = Underscores();
+  definition.added_tokens = {{.id = 10, .content = "ab", .special = true},
+                             {.id = 11, .content = "bb", .normalized = true, .special = true}};
+  const auto tokenizer = Make(std::move(definition));
+  const std::vector<ByteRange> user_text = {{2, 4}}, last_word = {{6, 8}};
+  EXPECT_EQ(*tokenizer->Encode("ababab", {.parse_special = true, .user_text = user_text}), (Ids{10, 0, 1, 10}));
+  EXPECT_EQ(*tokenizer->Encode("ababab", {.parse_special = true}), (Ids{10, 10, 10}));
+  // Found after normalization: a part with user text in it keeps all of them as text.
+  EXPECT_EQ(*tokenizer->Encode("bb a bb", {.parse_special = true, .user_text = user_text}), (Ids{1, 1, 3, 2, 1, 1}));
+  EXPECT_EQ(*tokenizer->Encode("bb ab bb", {.parse_special = true, .user_text = last_word}), (Ids{11, 2, 10, 2, 1, 1}));
 }
 
 TEST(BpeTokenizerTest, BadPatternsAreRefused) {

@@ -36,7 +36,9 @@ TEST(ByteLevelTest, TextBothWays) {
   AppendByteLevelBytes(text, &bytes);
   EXPECT_EQ(bytes, "x \xC3\xA9");
   AppendByteLevelBytes("a b", &bytes);  // a space is outside the alphabet: the text stands for itself
-  EXPECT_EQ(bytes, "x \xC3\xA9" "a b");
+  EXPECT_EQ(bytes,
+            "x \xC3\xA9"
+            "a b");
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ absl::StatusOr<jinja::Value> SpecialToken(absl::string_view name, const std::str
 absl::StatusOr<jinja::Variables> MakeVariables(jinja::Budget& budget, const ChatTemplateInputs& inputs) {
   jinja::Variables variables;
   variables["documents"] = jinja::Value(jinja::None{});
-  if (!inputs.extra.is_object() && !inputs.extra.is_null()) return UsageError("chat_template_kwargs: expected an object, found ", inputs.extra.type_name());
+  if (!inputs.extra.is_object() && !inputs.extra.is_null())
+    return UsageError("chat_template_kwargs: expected an object, found ", inputs.extra.type_name());
   for (auto item = inputs.extra.begin(); item != inputs.extra.end(); ++item) {
     for (const absl::string_view reserved : kReservedNames) {
       if (item.key() == reserved) return UsageError("chat_template_kwargs: '", reserved, "' cannot be set here");

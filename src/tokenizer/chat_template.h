@@ -4,10 +4,10 @@
 //   ASSIGN_OR_RETURN(std::string prompt, tmpl.Render({.messages = messages, .add_generation_prompt = true, .bos_token = "<s>"}));
 //
 // Covered: for (with loop.*, else, recursive not), if/elif/else, set (incl. block set), macro and call, filter blocks, whitespace control,
-// expressions with attributes, subscripts, slices, tests, filters, namespace(), raise_exception(), strftime_now(), range(), dict(), joiner/cycler not.
-// Attribute look-up sees dict keys and the listed methods of str, list and dict only. Matches jinja2 with trim_blocks and lstrip_blocks
-// (the settings of transformers). Thread-safe after Parse.
-// Errors: kInvalidArgument with line and reason, for bad syntax, raise_exception, an undefined operation or a passed limit.
+// expressions with attributes, subscripts, slices, tests, filters, namespace(), raise_exception(), strftime_now(), range(), dict(),
+// joiner/cycler not. Attribute look-up sees dict keys and the listed methods of str, list and dict only. Matches jinja2 with trim_blocks
+// and lstrip_blocks (the settings of transformers). Thread-safe after Parse. Errors: kInvalidArgument with line and reason, for bad syntax,
+// raise_exception, an undefined operation or a passed limit.
 #pragma once
 
 #include <memory>
@@ -36,12 +36,12 @@ struct RenderedPiece {
 };
 
 struct ChatTemplateInputs {
-  OrderedJson messages;                      // [{"role": "user", "content": "..."}, ...]
-  OrderedJson tools;                         // null or an array
+  OrderedJson messages;  // [{"role": "user", "content": "..."}, ...]
+  OrderedJson tools;     // null or an array
   bool add_generation_prompt = true;
   std::string bos_token, eos_token;
-  OrderedJson extra = OrderedJson::object(); // chat_template_kwargs: JSON scalars only, checked by the caller
-  int64_t now_unix_seconds = 0;              // for strftime_now (UTC)
+  OrderedJson extra = OrderedJson::object();  // chat_template_kwargs: JSON scalars only, checked by the caller
+  int64_t now_unix_seconds = 0;               // for strftime_now (UTC)
 };
 
 class ChatTemplate {

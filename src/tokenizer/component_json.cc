@@ -44,7 +44,8 @@ absl::Status UnknownType(const std::string& type, absl::string_view known) {
 absl::StatusOr<TextPattern> ReadPattern(const Json& component) {
   const Json* pattern = FindMember(component, "pattern");
   if (pattern == nullptr || !pattern->is_object() || pattern->size() != 1) {
-    return BadFileError("pattern: expected {\"String\": text} or {\"Regex\": text}, found ", pattern == nullptr ? "none" : Printable(DumpJson(*pattern)));
+    return BadFileError("pattern: expected {\"String\": text} or {\"Regex\": text}, found ",
+                        pattern == nullptr ? "none" : Printable(DumpJson(*pattern)));
   }
   const bool is_regex = pattern->contains("Regex");
   ASSIGN_OR_RETURN(std::string text, GetString(*pattern, is_regex ? "Regex" : "String"));
@@ -72,8 +73,7 @@ absl::StatusOr<Value> ReadName(const Json& component, const char* key, absl::str
   return BadFileError(key, ": expected one of ", known, ", found '", Printable(name), "'");
 }
 
-template <typename Value, size_t kCount>
-std::string NameOf(Value wanted, const std::pair<Value, absl::string_view> (&names)[kCount]) {
+template <typename Value, size_t kCount> std::string NameOf(Value wanted, const std::pair<Value, absl::string_view> (&names)[kCount]) {
   for (const auto& [value, name] : names) {
     if (value == wanted) return std::string(name);
   }
@@ -242,12 +242,18 @@ OrderedJson WriteNormalizerStep(const NormalizerStep& step) {
 OrderedJson WritePreTokenizerStep(const PreTokenizerStep& step) {
   switch (step.kind) {
     case PreTokenizerStep::kSplit:
-      return {{"type", "Split"}, {"pattern", WritePattern(step.pattern)}, {"behavior", NameOf(step.behavior, kBehaviors)}, {"invert", step.invert}};
+      return {{"type", "Split"},
+              {"pattern", WritePattern(step.pattern)},
+              {"behavior", NameOf(step.behavior, kBehaviors)},
+              {"invert", step.invert}};
     case PreTokenizerStep::kByteLevel:
       return {{"type", "ByteLevel"}, {"add_prefix_space", step.add_prefix_space}, {"trim_offsets", true}, {"use_regex", step.use_regex}};
     case PreTokenizerStep::kDigits: return {{"type", "Digits"}, {"individual_digits", step.individual_digits}};
     case PreTokenizerStep::kMetaspace:
-      return {{"type", "Metaspace"}, {"replacement", step.replacement}, {"prepend_scheme", NameOf(step.prepend, kPrepends)}, {"split", step.split}};
+      return {{"type", "Metaspace"},
+              {"replacement", step.replacement},
+              {"prepend_scheme", NameOf(step.prepend, kPrepends)},
+              {"split", step.split}};
     case PreTokenizerStep::kWhitespace: return {{"type", "Whitespace"}};
     case PreTokenizerStep::kWhitespaceSplit: return {{"type", "WhitespaceSplit"}};
   }
@@ -256,14 +262,16 @@ OrderedJson WritePreTokenizerStep(const PreTokenizerStep& step) {
 
 OrderedJson WriteDecoderStep(const DecoderStep& step) {
   switch (step.kind) {
-    case DecoderStep::kByteLevel:
-      return {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}};
+    case DecoderStep::kByteLevel: return {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}};
     case DecoderStep::kReplace: return {{"type", "Replace"}, {"pattern", WritePattern(step.pattern)}, {"content", step.content}};
     case DecoderStep::kByteFallback: return {{"type", "ByteFallback"}};
     case DecoderStep::kFuse: return {{"type", "Fuse"}};
     case DecoderStep::kStrip: return {{"type", "Strip"}, {"content", step.content}, {"start", step.start}, {"stop", step.stop}};
     case DecoderStep::kMetaspace:
-      return {{"type", "Metaspace"}, {"replacement", step.content}, {"prepend_scheme", step.drops_leading ? "always" : "never"}, {"split", true}};
+      return {{"type", "Metaspace"},
+              {"replacement", step.content},
+              {"prepend_scheme", step.drops_leading ? "always" : "never"},
+              {"split", true}};
   }
   return nullptr;
 }

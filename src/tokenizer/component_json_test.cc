@@ -19,7 +19,9 @@ TEST(ComponentJsonTest, NormalizersRoundTrip) {
            "null",
            R"({"type":"NFC"})",
            R"({"type":"Replace","pattern":{"String":" "},"content":"\u2581"})",
-           R"({"type":"Sequence","normalizers":[{"type":"NFD"},{"type":"NFKC"},{"type":"NFKD"},{"type":"Lowercase"},{"type":"Strip","strip_left":true,"strip_right":false},{"type":"Prepend","prepend":"x"},{"type":"Replace","pattern":{"Regex":"a+"},"content":""}]})",
+           R"({"type":"Sequence","normalizers":[{"type":"NFD"},{"type":"NFKC"},{"type":"NFKD"},{"type":"Lowercase"},
+               {"type":"Strip","strip_left":true,"strip_right":false},
+               {"type":"Prepend","prepend":"x"},{"type":"Replace","pattern":{"Regex":"a+"},"content":""}]})",
        }) {
     const auto steps = ReadNormalizer(Parse(text));
     ASSERT_TRUE(steps.ok()) << steps.status();
@@ -32,7 +34,10 @@ TEST(ComponentJsonTest, PreTokenizersRoundTrip) {
            "null",
            R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":false})",
            R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"first","split":false})",
-           R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},{"type":"Split","pattern":{"Regex":"a"},"behavior":"MergedWithNext","invert":true},{"type":"Split","pattern":{"String":"b"},"behavior":"Contiguous","invert":false},{"type":"Whitespace"},{"type":"WhitespaceSplit"}]})",
+           R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},
+               {"type":"Split","pattern":{"Regex":"a"},"behavior":"MergedWithNext","invert":true},
+               {"type":"Split","pattern":{"String":"b"},"behavior":"Contiguous","invert":false},
+               {"type":"Whitespace"},{"type":"WhitespaceSplit"}]})",
        }) {
     const auto steps = ReadPreTokenizer(Parse(text));
     ASSERT_TRUE(steps.ok()) << steps.status();
@@ -45,7 +50,8 @@ TEST(ComponentJsonTest, DecodersRoundTrip) {
            "null",
            R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true})",
            R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"never","split":true})",
-           R"({"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]})",
+           R"({"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},"content":" "},
+               {"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]})",
        }) {
     const auto steps = ReadDecoder(Parse(text));
     ASSERT_TRUE(steps.ok()) << steps.status();
@@ -54,7 +60,8 @@ TEST(ComponentJsonTest, DecodersRoundTrip) {
 }
 
 TEST(ComponentJsonTest, NestedSequencesAndOldForms) {
-  const auto nested = ReadNormalizer(Parse(R"({"type":"Sequence","normalizers":[{"type":"Sequence","normalizers":[{"type":"NFC"}]},{"type":"Lowercase"}]})"));
+  const auto nested = ReadNormalizer(
+      Parse(R"({"type":"Sequence","normalizers":[{"type":"Sequence","normalizers":[{"type":"NFC"}]},{"type":"Lowercase"}]})"));
   ASSERT_TRUE(nested.ok());
   ASSERT_EQ(nested->size(), 2u);
   EXPECT_EQ((*nested)[0].kind, NormalizerStep::kNfc);
@@ -88,28 +95,35 @@ TEST(ComponentJsonTest, UnknownTypesAreNamedWithTheKnown) {
             "normalizer: type 'Precompiled' is not supported (NFC, NFD, NFKC, NFKD, Lowercase, Strip, Replace, Prepend, Sequence)");
   const auto pre = ReadPreTokenizer(Parse(R"({"type":"Sequence","pretokenizers":[{"type":"Digits"},{"type":"BertPreTokenizer"}]})"));
   EXPECT_EQ(pre.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_NE(pre.status().message().find("pre_tokenizer.pretokenizers[1]: type 'BertPreTokenizer'"), absl::string_view::npos) << pre.status();
+  EXPECT_NE(pre.status().message().find("pre_tokenizer.pretokenizers[1]: type 'BertPreTokenizer'"), absl::string_view::npos)
+      << pre.status();
   EXPECT_EQ(ReadDecoder(Parse(R"({"type":"CTC"})")).status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(ReadPostProcessor(Parse(R"({"type":"BertProcessing"})")).status().code(), absl::StatusCode::kUnimplemented);
 }
 
 TEST(ComponentJsonTest, BadFieldsAreRefused) {
-  for (const char* text : {"[]", "3", R"({})", R"({"type":7})", R"({"type":"Sequence"})", R"({"type":"Sequence","normalizers":{}})", R"({"type":"Replace","content":"x"})",
-                           R"({"type":"Replace","pattern":{"String":""},"content":"x"})", R"({"type":"Replace","pattern":{"Regex":1},"content":"x"})",
-                           R"({"type":"Replace","pattern":{"String":"a","Regex":"b"},"content":"x"})", R"({"type":"Prepend"})", R"({"type":"Strip","strip_left":1})"}) {
+  for (const char* text : {"[]", "3", R"({})", R"({"type":7})", R"({"type":"Sequence"})", R"({"type":"Sequence","normalizers":{}})",
+                           R"({"type":"Replace","content":"x"})", R"({"type":"Replace","pattern":{"String":""},"content":"x"})",
+                           R"({"type":"Replace","pattern":{"Regex":1},"content":"x"})",
+                           R"({"type":"Replace","pattern":{"String":"a","Regex":"b"},"content":"x"})", R"({"type":"Prepend"})",
+                           R"({"type":"Strip","strip_left":1})"}) {
     EXPECT_EQ(ReadNormalizer(Parse(text)).status().code(), absl::StatusCode::kDataLoss) << text;
   }
-  for (const char* text : {R"({"type":"Split","pattern":{"String":"a"}})", R"({"type":"Split","pattern":{"String":"a"},"behavior":"Other"})",
-                           R"({"type":"Metaspace","replacement":"ab"})", R"({"type":"Metaspace","replacement":""})",
-                           R"({"type":"Metaspace","replacement":"a","prepend_scheme":"last"})", R"({"type":"Digits","individual_digits":"yes"})"}) {
+  for (const char* text :
+       {R"({"type":"Split","pattern":{"String":"a"}})", R"({"type":"Split","pattern":{"String":"a"},"behavior":"Other"})",
+        R"({"type":"Metaspace","replacement":"ab"})", R"({"type":"Metaspace","replacement":""})",
+        R"({"type":"Metaspace","replacement":"a","prepend_scheme":"last"})", R"({"type":"Digits","individual_digits":"yes"})"}) {
     EXPECT_EQ(ReadPreTokenizer(Parse(text)).status().code(), absl::StatusCode::kDataLoss) << text;
   }
-  for (const char* text : {R"({"type":"Strip","content":" ","start":-1,"stop":0})", R"({"type":"Strip","content":"","start":1,"stop":0})"}) {
+  for (const char* text :
+       {R"({"type":"Strip","content":" ","start":-1,"stop":0})", R"({"type":"Strip","content":"","start":1,"stop":0})"}) {
     EXPECT_EQ(ReadDecoder(Parse(text)).status().code(), absl::StatusCode::kDataLoss) << text;
   }
-  for (const char* text : {R"({"type":"TemplateProcessing"})", R"({"type":"TemplateProcessing","single":[{"Other":{}}]})",
-                           R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{}})",
-                           R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{"x":{"ids":[-1]}}})"}) {
+  for (const char* text :
+       {R"({"type":"TemplateProcessing"})", R"({"type":"TemplateProcessing","single":[{"Other":{}}]})",
+        R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{}})",
+        R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],
+           "special_tokens":{"x":{"ids":[-1]}}})"}) {
     EXPECT_EQ(ReadPostProcessor(Parse(text)).status().code(), absl::StatusCode::kDataLoss) << text;
   }
   EXPECT_EQ(ReadPostProcessor(Parse(R"({"type":"TemplateProcessing","single":[]})")).status().code(), absl::StatusCode::kUnimplemented);

@@ -95,18 +95,12 @@ std::string Decoder::Decode(std::vector<std::string> tokens) const {
   if (joins_with_spaces_) return absl::StrJoin(tokens, " ");
   for (const auto& [step, pattern] : steps_) {
     switch (step.kind) {
-      case DecoderStep::kByteLevel:
-        tokens = {JoinByteLevel(tokens)};
-        break;
+      case DecoderStep::kByteLevel: tokens = {JoinByteLevel(tokens)}; break;
       case DecoderStep::kReplace:
         for (std::string& token : tokens) token = ReplaceOrKeep(pattern, step, token);
         break;
-      case DecoderStep::kByteFallback:
-        tokens = DecodeByteTokens(tokens);
-        break;
-      case DecoderStep::kFuse:
-        tokens = {absl::StrJoin(tokens, "")};
-        break;
+      case DecoderStep::kByteFallback: tokens = DecodeByteTokens(tokens); break;
+      case DecoderStep::kFuse: tokens = {absl::StrJoin(tokens, "")}; break;
       case DecoderStep::kStrip:
         for (std::string& token : tokens) token = StripEnds(token, step);
         break;
@@ -129,20 +123,13 @@ std::string Decoder::TokenBytes(absl::string_view token) const {
         AppendByteLevelBytes(result, &bytes);
         return bytes;
       }
-      case DecoderStep::kReplace:
-        result = ReplaceOrKeep(pattern, step, result);
-        break;
+      case DecoderStep::kReplace: result = ReplaceOrKeep(pattern, step, result); break;
       case DecoderStep::kByteFallback:
         if (const int byte = ParseByteToken(result); byte >= 0) return std::string(1, static_cast<char>(byte));
         break;
-      case DecoderStep::kFuse:
-        return result;  // what follows is about the ends of the whole text
-      case DecoderStep::kStrip:
-        result = StripEnds(result, step);
-        break;
-      case DecoderStep::kMetaspace:
-        result = absl::StrReplaceAll(result, {{step.content, " "}});
-        break;
+      case DecoderStep::kFuse: return result;  // what follows is about the ends of the whole text
+      case DecoderStep::kStrip: result = StripEnds(result, step); break;
+      case DecoderStep::kMetaspace: result = absl::StrReplaceAll(result, {{step.content, " "}}); break;
     }
   }
   return result;

@@ -69,7 +69,8 @@ TEST(DecoderTest, NoStepsAndNoDecoder) {
 TEST(DecoderTest, ByteTokens) {
   EXPECT_EQ(ParseByteToken("<0x00>"), 0);
   EXPECT_EQ(ParseByteToken("<0xfF>"), 255);
-  for (const char* text : {"", "<0x-1>", "<0x1>", "<0x111>", "<0x0G>", "<0X00>", "0x0000", "<0x 1>"}) EXPECT_EQ(ParseByteToken(text), -1) << text;
+  for (const char* text : {"", "<0x-1>", "<0x1>", "<0x111>", "<0x0G>", "<0X00>", "0x0000", "<0x 1>"})
+    EXPECT_EQ(ParseByteToken(text), -1) << text;
 }
 
 }  // namespace

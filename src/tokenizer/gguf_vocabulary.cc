@@ -21,9 +21,9 @@ constexpr char kMetaspace[] = "\xE2\x96\x81";
 struct PreTokenizerRow {
   absl::string_view name;
   enum Split { kGpt2, kDigitsGpt2, kLlama3, kQwen2, kDefault } split;
-  bool nfc = false;            // as the tokenizer.json of the family says
+  bool nfc = false;  // as the tokenizer.json of the family says
   bool ignore_merges = false;
-  bool add_bos = false;        // when the file does not say
+  bool add_bos = false;  // when the file does not say
 };
 
 constexpr PreTokenizerRow kPreTokenizers[] = {
@@ -63,8 +63,7 @@ std::vector<PreTokenizerStep> ByteLevelPreTokenizer(PreTokenizerRow::Split split
   byte_level.kind = PreTokenizerStep::kByteLevel;
   byte_level.use_regex = split == PreTokenizerRow::kGpt2 || split == PreTokenizerRow::kDigitsGpt2;
   switch (split) {
-    case PreTokenizerRow::kGpt2:
-      break;
+    case PreTokenizerRow::kGpt2: break;
     case PreTokenizerRow::kDigitsGpt2: {
       PreTokenizerStep digits;
       digits.kind = PreTokenizerStep::kDigits;
@@ -72,12 +71,8 @@ std::vector<PreTokenizerStep> ByteLevelPreTokenizer(PreTokenizerRow::Split split
       steps.push_back(digits);
       break;
     }
-    case PreTokenizerRow::kLlama3:
-      steps.push_back(RegexSplit(kLlama3Pattern));
-      break;
-    case PreTokenizerRow::kQwen2:
-      steps.push_back(RegexSplit(kQwen2Pattern));
-      break;
+    case PreTokenizerRow::kLlama3: steps.push_back(RegexSplit(kLlama3Pattern)); break;
+    case PreTokenizerRow::kQwen2: steps.push_back(RegexSplit(kQwen2Pattern)); break;
     case PreTokenizerRow::kDefault:
       steps = {RegexSplit(R"([\p{P}\$\+<=>\^~\|]+)"), RegexSplit(kGpt2Pattern), RegexSplit(R"(\p{N}+)"), RegexSplit("[0-9][0-9][0-9]")};
       break;
@@ -150,8 +145,10 @@ absl::Status GgufReader::CheckTables() const {
   for (size_t i = 0; is_sentencepiece_ && i < count; ++i) {
     if (!std::isfinite(gguf_.scores[i])) return BadFileError("scores[", i, "]: expected a finite number, found ", gguf_.scores[i]);
   }
-  const std::pair<absl::string_view, int64_t> ids[] = {{"bos_token_id", gguf_.bos_id},     {"eos_token_id", gguf_.eos_id},
-                                                       {"unknown_token_id", gguf_.unk_id}, {"padding_token_id", gguf_.pad_id},
+  const std::pair<absl::string_view, int64_t> ids[] = {{"bos_token_id", gguf_.bos_id},
+                                                       {"eos_token_id", gguf_.eos_id},
+                                                       {"unknown_token_id", gguf_.unk_id},
+                                                       {"padding_token_id", gguf_.pad_id},
                                                        {"eot_token_id", gguf_.eot_id}};
   for (const auto& [name, id] : ids) {
     if (id < -1 || id >= static_cast<int64_t>(count)) return BadFileError(name, ": expected an id below ", count, ", found ", id);
@@ -191,7 +188,8 @@ absl::Status GgufReader::ReadMerges() {
   for (size_t rank = 0; rank < gguf_.merges.size(); ++rank) {
     const absl::string_view merge = gguf_.merges[rank];
     const size_t space = merge.find(' ');
-    if (space == absl::string_view::npos || space == 0 || space + 1 == merge.size() || merge.find(' ', space + 1) != absl::string_view::npos) {
+    if (space == absl::string_view::npos || space == 0 || space + 1 == merge.size() ||
+        merge.find(' ', space + 1) != absl::string_view::npos) {
       return BadFileError("merges[", rank, "]: expected two texts with a space between, found '", Printable(merge), "'");
     }
     const absl::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
@@ -261,8 +259,9 @@ absl::Status GgufReader::BuildSentencePiece() {
   const bool add_space = gguf_.add_space_prefix.value_or(true);
   if (add_space) definition_.normalizer.push_back({.kind = NormalizerStep::kPrepend, .content = kMetaspace});
   definition_.normalizer.push_back({.kind = NormalizerStep::kReplace, .pattern = {" "}, .content = kMetaspace});
-  std::vector<DecoderStep> decoder = {
-      {.kind = DecoderStep::kReplace, .pattern = {kMetaspace}, .content = " "}, {.kind = DecoderStep::kByteFallback}, {.kind = DecoderStep::kFuse}};
+  std::vector<DecoderStep> decoder = {{.kind = DecoderStep::kReplace, .pattern = {kMetaspace}, .content = " "},
+                                      {.kind = DecoderStep::kByteFallback},
+                                      {.kind = DecoderStep::kFuse}};
   if (add_space) decoder.push_back({.kind = DecoderStep::kStrip, .content = " ", .start = 1});
   definition_.decoder = std::move(decoder);
   definition_.byte_fallback = definition_.vocabulary.Find("<0x00>").has_value();

@@ -12,7 +12,8 @@
 
 namespace pith {
 
-// Errors: kUnimplemented (model or pre-tokenizer name, with those we know), kDataLoss (a token, merge, score, type or id that does not fit).
+// Errors: kUnimplemented (model or pre-tokenizer name, with those we know), kDataLoss (a token, merge, score, type or id that does not
+// fit).
 absl::StatusOr<TokenizerDefinition> DefinitionFromGguf(const GgufVocabulary& gguf);
 
 }  // namespace pith

@@ -57,7 +57,8 @@ TEST(GgufVocabularyTest, ByteLevelByHand) {
 }
 
 TEST(GgufVocabularyTest, EveryNamedPreTokenizerWorks) {
-  for (const char* pre : {"gpt-2", "phi-2", "olmo", "smollm", "starcoder", "refact", "llama-bpe", "llama3", "llama-v3", "qwen2", "deepseek-r1-qwen", "default", ""}) {
+  for (const char* pre : {"gpt-2", "phi-2", "olmo", "smollm", "starcoder", "refact", "llama-bpe", "llama3", "llama-v3", "qwen2",
+                          "deepseek-r1-qwen", "default", ""}) {
     GgufVocabulary gguf = TinyByteLevel(pre);
     gguf.add_bos = false;
     const std::string text = "It's 1234 ab\n\n  x e\u0301";
@@ -98,7 +99,7 @@ TEST(GgufVocabularyTest, SentencePieceByHand) {
   EXPECT_EQ(Encode(gguf, "ab ab"), (std::vector<TokenId>{1, 264, 264}));
   EXPECT_EQ(Encode(gguf, "é"), (std::vector<TokenId>{1, 259, 3 + 0xC3, 3 + 0xA9}));
   EXPECT_EQ(Encode(gguf, "ab\n\nab"), (std::vector<TokenId>{1, 264, 265, 264}));  // user-defined first; the space prefix comes back
-  EXPECT_EQ(Encode(gguf, "<0x41>").size(), 1u + 1 + 6);                            // its text, byte by byte, not byte 0x41
+  EXPECT_EQ(Encode(gguf, "<0x41>").size(), 1u + 1 + 6);                           // its text, byte by byte, not byte 0x41
   EXPECT_EQ(Encode(gguf, ""), std::vector<TokenId>{1});
   gguf.add_space_prefix = false;
   gguf.add_bos = false;
@@ -167,7 +168,12 @@ TEST(GgufVocabularyTest, RefusesWhatDoesNotFit) {
   };
   const Fault sentencepiece[] = {
       {"'bert' is not supported (gpt2, llama)", [](GgufVocabulary* g) { g->model = "bert"; }, absl::StatusCode::kUnimplemented},
-      {"tokens: expected at least one", [](GgufVocabulary* g) { g->tokens.clear(); g->token_types.clear(); g->scores.clear(); }},
+      {"tokens: expected at least one",
+       [](GgufVocabulary* g) {
+         g->tokens.clear();
+         g->token_types.clear();
+         g->scores.clear();
+       }},
       {"token_type: expected", [](GgufVocabulary* g) { g->token_types.pop_back(); }},
       {"scores: expected", [](GgufVocabulary* g) { g->scores.pop_back(); }},
       {"scores[4]", [](GgufVocabulary* g) { g->scores[4] = NAN; }},
@@ -185,7 +191,12 @@ TEST(GgufVocabularyTest, RefusesWhatDoesNotFit) {
       {"eos_token_id", [](GgufVocabulary* g) { g->eos_id = -2; }},
       {"unknown_token_id", [](GgufVocabulary* g) { g->unk_id = int64_t{1} << 40; }},
       {"padding token", [](GgufVocabulary* g) { g->pad_id = 266; }},  // the unused token
-      {"add_eos_token", [](GgufVocabulary* g) { g->eos_id = -1; g->token_types[2] = 1; g->add_eos = true; }},
+      {"add_eos_token",
+       [](GgufVocabulary* g) {
+         g->eos_id = -1;
+         g->token_types[2] = 1;
+         g->add_eos = true;
+       }},
   };
   for (const Fault& fault : sentencepiece) {
     GgufVocabulary gguf = TinySentencePiece();

@@ -93,8 +93,8 @@ std::string NormalizeUnicode(absl::string_view text, bool compatibility, bool co
   OrderMarks(&code_points);
   if (compose) {
     const auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-    const utf8proc_ssize_t length =
-        utf8proc_normalize_utf32(code_points.data(), static_cast<utf8proc_ssize_t>(code_points.size()), options);
+    const utf8proc_ssize_t length = utf8proc_normalize_utf32(code_points.data(), static_cast<utf8proc_ssize_t>(code_points.size()),
+                                                             options);
     code_points.resize(length >= 0 ? static_cast<size_t>(length) : code_points.size());
   }
   std::string result;
@@ -108,7 +108,8 @@ absl::StatusOr<std::string> ReplaceMatches(const SplitPattern& pattern, absl::st
   RETURN_IF_ERROR(pattern.FindPieces(text, &pieces));
   std::string result;
   result.reserve(text.size());
-  for (const TextPiece& piece : pieces) absl::StrAppend(&result, piece.is_match ? content : text.substr(piece.begin, piece.end - piece.begin));
+  for (const TextPiece& piece : pieces)
+    absl::StrAppend(&result, piece.is_match ? content : text.substr(piece.begin, piece.end - piece.begin));
   return result;
 }
 
@@ -127,24 +128,12 @@ absl::StatusOr<Normalizer> Normalizer::Create(const std::vector<NormalizerStep>&
 absl::Status Normalizer::Normalize(std::string* text) const {
   for (const auto& [step, pattern] : steps_) {
     switch (step.kind) {
-      case NormalizerStep::kNfc:
-        *text = NormalizeUnicode(*text, false, true);
-        break;
-      case NormalizerStep::kNfd:
-        *text = NormalizeUnicode(*text, false, false);
-        break;
-      case NormalizerStep::kNfkc:
-        *text = NormalizeUnicode(*text, true, true);
-        break;
-      case NormalizerStep::kNfkd:
-        *text = NormalizeUnicode(*text, true, false);
-        break;
-      case NormalizerStep::kLowercase:
-        *text = Lowercase(*text);
-        break;
-      case NormalizerStep::kStrip:
-        *text = std::string(Strip(*text, step.strip_left, step.strip_right));
-        break;
+      case NormalizerStep::kNfc: *text = NormalizeUnicode(*text, false, true); break;
+      case NormalizerStep::kNfd: *text = NormalizeUnicode(*text, false, false); break;
+      case NormalizerStep::kNfkc: *text = NormalizeUnicode(*text, true, true); break;
+      case NormalizerStep::kNfkd: *text = NormalizeUnicode(*text, true, false); break;
+      case NormalizerStep::kLowercase: *text = Lowercase(*text); break;
+      case NormalizerStep::kStrip: *text = std::string(Strip(*text, step.strip_left, step.strip_right)); break;
       case NormalizerStep::kReplace: {
         ASSIGN_OR_RETURN(*text, ReplaceMatches(pattern, step.content, *text));
         break;

@@ -33,7 +33,8 @@ TEST(NormalizerTest, RowsOfTheUnicodeTest) {
       {"\u1E9B\u0323", "\u1E9B\u0323", "\u017F\u0323\u0307", "\u1E69", "s\u0323\u0307"},
       {"\uD55C", "\uD55C", "\u1112\u1161\u11AB", "\uD55C", "\u1112\u1161\u11AB"},
       {"\u1112\u1161\u11AB", "\uD55C", "\u1112\u1161\u11AB", "\uD55C", "\u1112\u1161\u11AB"},
-      {"a\u0315\u0300\u05AE\u0301b", "\u00E0\u05AE\u0301\u0315b", "a\u05AE\u0300\u0301\u0315b", "\u00E0\u05AE\u0301\u0315b", "a\u05AE\u0300\u0301\u0315b"},
+      {"a\u0315\u0300\u05AE\u0301b", "\u00E0\u05AE\u0301\u0315b", "a\u05AE\u0300\u0301\u0315b", "\u00E0\u05AE\u0301\u0315b",
+       "a\u05AE\u0300\u0301\u0315b"},
       {"plain ascii", "plain ascii", "plain ascii", "plain ascii", "plain ascii"},
       {"\u00E9\u00B5", "\u00E9\u00B5", "e\u0301\u00B5", "\u00E9\u03BC", "e\u0301\u03BC"},
   };
@@ -88,7 +89,8 @@ TEST(NormalizerTest, OtherSteps) {
 }
 
 TEST(NormalizerTest, BadPatternsAreRefused) {
-  EXPECT_EQ(Normalizer::Create({{.kind = NormalizerStep::kReplace, .pattern = {"[a&&b]", true}}}).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(Normalizer::Create({{.kind = NormalizerStep::kReplace, .pattern = {"[a&&b]", true}}}).status().code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace

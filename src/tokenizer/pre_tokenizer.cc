@@ -60,7 +60,9 @@ absl::StatusOr<PreTokenizer> PreTokenizer::Create(const std::vector<PreTokenizer
   return result;
 }
 
-absl::Status PreTokenizer::Split(absl::string_view text, bool at_text_start, EmitWord emit) const { return Run(0, text, at_text_start, emit); }
+absl::Status PreTokenizer::Split(absl::string_view text, bool at_text_start, EmitWord emit) const {
+  return Run(0, text, at_text_start, emit);
+}
 
 absl::Status PreTokenizer::Run(size_t index, absl::string_view text, bool at_text_start, EmitWord emit) const {
   if (text.empty()) return absl::OkStatus();
@@ -70,18 +72,15 @@ absl::Status PreTokenizer::Run(size_t index, absl::string_view text, bool at_tex
   }
   const PreTokenizerStep& step = steps_[index].step;
   switch (step.kind) {
-    case PreTokenizerStep::kSplit:
-      return RunSplit(index, text, at_text_start, emit);
-    case PreTokenizerStep::kByteLevel:
-      return RunByteLevel(index, text, at_text_start, emit);
-    case PreTokenizerStep::kMetaspace:
-      return RunMetaspace(index, text, at_text_start, emit);
+    case PreTokenizerStep::kSplit: return RunSplit(index, text, at_text_start, emit);
+    case PreTokenizerStep::kByteLevel: return RunByteLevel(index, text, at_text_start, emit);
+    case PreTokenizerStep::kMetaspace: return RunMetaspace(index, text, at_text_start, emit);
     case PreTokenizerStep::kDigits:
       return RunPieces(index, PiecesByClass(text, kClassNumber, step.individual_digits), text, at_text_start, emit);
     case PreTokenizerStep::kWhitespaceSplit:
-      return RunPieces(index, ApplySplitBehavior(PiecesByClass(text, kClassSpace, false), SplitBehavior::kRemoved, false), text, at_text_start, emit);
-    case PreTokenizerStep::kWhitespace:
-      return RunPieces(index, WordsAndSymbols(text), text, at_text_start, emit);
+      return RunPieces(index, ApplySplitBehavior(PiecesByClass(text, kClassSpace, false), SplitBehavior::kRemoved, false), text,
+                       at_text_start, emit);
+    case PreTokenizerStep::kWhitespace: return RunPieces(index, WordsAndSymbols(text), text, at_text_start, emit);
   }
   return BugError("pre-tokenizer: expected a known step, found ", static_cast<int>(step.kind));
 }

@@ -38,7 +38,8 @@ class PreTokenizer {
   absl::Status RunSplit(size_t index, absl::string_view text, bool at_text_start, EmitWord emit) const;
   absl::Status RunByteLevel(size_t index, absl::string_view text, bool at_text_start, EmitWord emit) const;
   absl::Status RunMetaspace(size_t index, absl::string_view text, bool at_text_start, EmitWord emit) const;
-  absl::Status RunPieces(size_t index, const std::vector<TextPiece>& pieces, absl::string_view text, bool at_text_start, EmitWord emit) const;
+  absl::Status RunPieces(size_t index, const std::vector<TextPiece>& pieces, absl::string_view text, bool at_text_start,
+                         EmitWord emit) const;
 
   std::vector<CompiledStep> steps_;
   bool raw_bytes_ = false;

@@ -58,17 +58,13 @@ size_t ContractionLength(absl::string_view text, size_t begin, bool ignore_case)
     case 's':
     case 't':
     case 'm':
-    case 'd':
-      return 2;
+    case 'd': return 2;
     case 'r':
-    case 'v':
-      return letter(2) == 'e' ? 3 : 0;
-    case 'l':
-      return letter(2) == 'l' ? 3 : 0;
+    case 'v': return letter(2) == 'e' ? 3 : 0;
+    case 'l': return letter(2) == 'l' ? 3 : 0;
     case '\xC5':  // U+017F, the long s, is an s when case is ignored
       return ignore_case && letter(2) == '\xBF' ? 3 : 0;
-    default:
-      return 0;
+    default: return 0;
   }
 }
 

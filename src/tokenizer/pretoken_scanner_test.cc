@@ -36,9 +36,7 @@ TEST(PretokenScannerTest, Llama3ByHand) {
   EXPECT_EQ(Scan(ScanLlama3, "   \n  "), (Strings{"   \n", "  "}));
 }
 
-TEST(PretokenScannerTest, Qwen2TakesDigitsOneByOne) {
-  EXPECT_EQ(Scan(ScanQwen2, "a 12\u00BD"), (Strings{"a", " ", "1", "2", "\u00BD"}));
-}
+TEST(PretokenScannerTest, Qwen2TakesDigitsOneByOne) { EXPECT_EQ(Scan(ScanQwen2, "a 12\u00BD"), (Strings{"a", " ", "1", "2", "\u00BD"})); }
 
 TEST(PretokenScannerTest, FoundByPattern) {
   EXPECT_EQ(FindPretokenScanner(kGpt2Pattern), &ScanGpt2);
@@ -98,8 +96,9 @@ TEST_P(ScannerOracleTest, SameAsPcre2OnRandomText) {
   EXPECT_LT(left_out, 1000);  // of about 60 000
 }
 
-INSTANTIATE_TEST_SUITE_P(Patterns, ScannerOracleTest, testing::Values(kGpt2Pattern, kLlama3Pattern, kQwen2Pattern),
-                         [](const auto& info) { return std::string(info.index == 0 ? "Gpt2" : info.index == 1 ? "Llama3" : "Qwen2"); });
+INSTANTIATE_TEST_SUITE_P(Patterns, ScannerOracleTest, testing::Values(kGpt2Pattern, kLlama3Pattern, kQwen2Pattern), [](const auto& info) {
+  return std::string(info.index == 0 ? "Gpt2" : info.index == 1 ? "Llama3" : "Qwen2");
+});
 
 }  // namespace
 }  // namespace pith

@@ -16,7 +16,8 @@ absl::StatusOr<std::vector<TokenId>> EncodePieces(const Tokenizer& tokenizer, ab
   return tokenizer.Encode(text, {.add_special_tokens = false, .parse_special = true, .user_text = user_text});
 }
 
-absl::StatusOr<std::vector<TokenId>> EncodeChat(const Tokenizer& tokenizer, const ChatTemplate& chat_template, const ChatTemplateInputs& inputs) {
+absl::StatusOr<std::vector<TokenId>> EncodeChat(const Tokenizer& tokenizer, const ChatTemplate& chat_template,
+                                                const ChatTemplateInputs& inputs) {
   ASSIGN_OR_RETURN(const std::vector<RenderedPiece> pieces, chat_template.RenderPieces(inputs));
   return EncodePieces(tokenizer, pieces);
 }

@@ -15,6 +15,7 @@ namespace pith {
 absl::StatusOr<std::vector<TokenId>> EncodePieces(const Tokenizer& tokenizer, absl::Span<const RenderedPiece> pieces);
 
 // Errors: those of ChatTemplate::RenderPieces; kInvalidArgument when a message is not UTF-8.
-absl::StatusOr<std::vector<TokenId>> EncodeChat(const Tokenizer& tokenizer, const ChatTemplate& chat_template, const ChatTemplateInputs& inputs);
+absl::StatusOr<std::vector<TokenId>> EncodeChat(const Tokenizer& tokenizer, const ChatTemplate& chat_template,
+                                                const ChatTemplateInputs& inputs);
 
 }  // namespace pith

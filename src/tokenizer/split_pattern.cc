@@ -73,8 +73,8 @@ absl::StatusOr<SplitPattern> SplitPattern::Create(const TextPattern& pattern, bo
   regex->code = pcre2_compile(AsPcre(translated), translated.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
                               &error, &error_offset, nullptr);
   if (regex->code == nullptr) {
-    return NotSupportedError("pattern '", Printable(pattern.text), "': expected a regular expression PCRE2 knows, found: ", PcreMessage(error),
-                             " at byte ", error_offset);
+    return NotSupportedError("pattern '", Printable(pattern.text),
+                             "': expected a regular expression PCRE2 knows, found: ", PcreMessage(error), " at byte ", error_offset);
   }
   pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE);  // on failure the interpreter runs it
   regex->context = pcre2_match_context_create(nullptr);
@@ -112,15 +112,15 @@ absl::Status SplitPattern::FindRegexPieces(absl::string_view text, std::vector<T
   const std::unique_ptr<pcre2_match_data, MatchDataDeleter> data(pcre2_match_data_create(1, nullptr));
   if (data == nullptr) return OutOfMemoryError("pattern: expected memory for a match, found none");
   const size_t* offsets = pcre2_get_ovector_pointer(data.get());
-  size_t search = 0;    // where the next search starts
-  size_t covered = 0;   // end of the last piece
-  bool matched = false; // an empty match right behind another match is none
+  size_t search = 0;     // where the next search starts
+  size_t covered = 0;    // end of the last piece
+  bool matched = false;  // an empty match right behind another match is none
   while (search <= text.size()) {
     const int code = regex_->Match(text, search, data.get());
     if (code == PCRE2_ERROR_NOMATCH) break;
     if (code < 0) {
-      return UsageError("pattern '", Printable(regex_->source), "': expected a match within the limits, found: ", PcreMessage(code), " at byte ",
-                        search, " of a text of ", text.size());
+      return UsageError("pattern '", Printable(regex_->source), "': expected a match within the limits, found: ", PcreMessage(code),
+                        " at byte ", search, " of a text of ", text.size());
     }
     const size_t begin = offsets[0], end = offsets[1];
     if (begin == end && matched && end == covered) {
@@ -177,20 +177,13 @@ std::vector<TextPiece> ApplySplitBehavior(const std::vector<TextPiece>& pieces, 
     for (TextPiece& piece : result) piece.is_match = !piece.is_match;
   }
   switch (behavior) {
-    case SplitBehavior::kIsolated:
-      break;
+    case SplitBehavior::kIsolated: break;
     case SplitBehavior::kRemoved:
       result.erase(std::remove_if(result.begin(), result.end(), [](const TextPiece& piece) { return piece.is_match; }), result.end());
       break;
-    case SplitBehavior::kMergedWithPrevious:
-      MergeMatches(&result, /*forwards=*/true);
-      break;
-    case SplitBehavior::kMergedWithNext:
-      MergeMatches(&result, /*forwards=*/false);
-      break;
-    case SplitBehavior::kContiguous:
-      JoinNeighbours(&result);
-      break;
+    case SplitBehavior::kMergedWithPrevious: MergeMatches(&result, /*forwards=*/true); break;
+    case SplitBehavior::kMergedWithNext: MergeMatches(&result, /*forwards=*/false); break;
+    case SplitBehavior::kContiguous: JoinNeighbours(&result); break;
   }
   return result;
 }

@@ -45,9 +45,7 @@ TEST(SplitPatternTest, RegularExpressions) {
   EXPECT_EQ(Find({"a.", true}, "a\nab"), (Strings{"a\n", "[ab]"}));
 }
 
-TEST(SplitPatternTest, AnEmptyMatchCuts) {
-  EXPECT_EQ(Find({"b*", true}, "abbé"), (Strings{"[]", "a", "[bb]", "é", "[]"}));
-}
+TEST(SplitPatternTest, AnEmptyMatchCuts) { EXPECT_EQ(Find({"b*", true}, "abbé"), (Strings{"[]", "a", "[bb]", "é", "[]"})); }
 
 TEST(SplitPatternTest, RefusesBadPatterns) {
   EXPECT_EQ(SplitPattern::Create({"", false}).status().code(), absl::StatusCode::kDataLoss);
@@ -84,7 +82,8 @@ TEST(SplitBehaviorTest, AllFive) {
   ASSERT_TRUE(dash->FindPieces(text, &pieces).ok());
   const auto apply = [&](SplitBehavior behavior, bool invert) {
     Strings shown;
-    for (const TextPiece& piece : ApplySplitBehavior(pieces, behavior, invert)) shown.push_back(text.substr(piece.begin, piece.end - piece.begin));
+    for (const TextPiece& piece : ApplySplitBehavior(pieces, behavior, invert))
+      shown.push_back(text.substr(piece.begin, piece.end - piece.begin));
     return shown;
   };
   // By hand; the first five agree with the examples in the documentation of the tokenizers library ("the-final--countdown").

@@ -15,8 +15,7 @@ void VisitAll(const std::vector<ExprPtr>& expressions, Visit visit) {
   for (const ExprPtr& expr : expressions) VisitOne(expr, visit);
 }
 
-template <typename Operator>
-void VisitOperands(const ExprPtr& first, const std::vector<std::pair<Operator, ExprPtr>>& rest, Visit visit) {
+template <typename Operator> void VisitOperands(const ExprPtr& first, const std::vector<std::pair<Operator, ExprPtr>>& rest, Visit visit) {
   VisitOne(first, visit);
   for (const auto& [op, operand] : rest) VisitOne(operand, visit);
 }

@@ -179,8 +179,8 @@ struct LoopControlStatement {
 };
 
 struct Statement {
-  using Node = std::variant<OutputStatement, IfStatement, ForStatement, SetStatement, SetBlockStatement, FilterBlockStatement, MacroStatement,
-                            CallBlockStatement, ScopeStatement, LoopControlStatement>;
+  using Node = std::variant<OutputStatement, IfStatement, ForStatement, SetStatement, SetBlockStatement, FilterBlockStatement,
+                            MacroStatement, CallBlockStatement, ScopeStatement, LoopControlStatement>;
   Node node;
   int line;
 };

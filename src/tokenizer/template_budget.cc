@@ -13,8 +13,11 @@ Budget::Budget(const ChatTemplateLimits& limits)
     : limits_(limits), deadline_(std::chrono::steady_clock::now() + std::chrono::milliseconds(limits.wall_ms)) {}
 
 absl::Status Budget::Spend(int64_t steps) {
+  if (steps > limits_.steps - spent_) {
+    spent_ = limits_.steps;
+    return UsageError("passed the limit steps of ", limits_.steps);
+  }
   spent_ += steps;
-  if (spent_ > limits_.steps) return UsageError("passed the limit steps of ", limits_.steps);
   return spent_ < next_clock_check_ ? absl::OkStatus() : CheckClock();
 }
 

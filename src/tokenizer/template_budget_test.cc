@@ -1,5 +1,6 @@
 #include "tokenizer/template_budget.h"
 
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -19,6 +20,8 @@ TEST(TemplateBudget, StepsAddUp) {
   const absl::Status status = budget.Spend(1);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Message(status), HasSubstr("limit steps of 10"));
+  EXPECT_FALSE(budget.Spend(std::numeric_limits<int64_t>::max()).ok());
+  EXPECT_FALSE(budget.Spend(1).ok());
 }
 
 TEST(TemplateBudget, TextCostsStepsAndHasASize) {

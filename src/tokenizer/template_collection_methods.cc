@@ -50,8 +50,7 @@ Result DictGet(Runtime& runtime, const Value& self, const BoundArguments& argume
   return arguments.At(1) != nullptr ? *arguments.At(1) : Value(None{});
 }
 
-template <ViewObject::Type kType>
-Result DictView(Runtime&, const Value& self, const BoundArguments&) {
+template <ViewObject::Type kType> Result DictView(Runtime&, const Value& self, const BoundArguments&) {
   return Value(ViewPtr(std::make_shared<const ViewObject>(ViewObject{kType, *self.As<DictPtr>()})));
 }
 

@@ -87,23 +87,21 @@ absl::StatusOr<Value> Interpreter::EvaluateNode(const LogicExpr& node) {
 absl::StatusOr<bool> Interpreter::Compare(CompareOperator op, const Value& a, const Value& b) {
   Budget& budget = runtime_.budget();
   switch (op) {
-    case CompareOperator::kEqual:
-      return Equals(budget, a, b);
+    case CompareOperator::kEqual: return Equals(budget, a, b);
     case CompareOperator::kNotEqual: {
       ASSIGN_OR_RETURN(const bool same, Equals(budget, a, b));
       return !same;
     }
-    case CompareOperator::kIn:
-      return Contains(runtime_, b, a);
+    case CompareOperator::kIn: return Contains(runtime_, b, a);
     case CompareOperator::kNotIn: {
       ASSIGN_OR_RETURN(const bool contained, Contains(runtime_, b, a));
       return !contained;
     }
-    default:
-      break;
+    default: break;
   }
   if (a.Is<Undefined>() || b.Is<Undefined>()) return UndefinedError(a.Is<Undefined>() ? a : b);
-  if (op == CompareOperator::kLess || op == CompareOperator::kLessOrEqual) return Ordered(budget, a, b, op == CompareOperator::kLessOrEqual);
+  if (op == CompareOperator::kLess || op == CompareOperator::kLessOrEqual)
+    return Ordered(budget, a, b, op == CompareOperator::kLessOrEqual);
   return Ordered(budget, b, a, op == CompareOperator::kGreaterOrEqual);
 }
 

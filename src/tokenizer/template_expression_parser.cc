@@ -53,14 +53,11 @@ std::optional<BinaryOperator> AsPowerOperator(const Token& token) {
 // A test's argument may follow without brackets, if it starts like this.
 bool StartsBareArgument(const Token& token) {
   switch (token.kind) {
-    case TokenKind::kName:
-      return token.text != "else" && token.text != "or" && token.text != "and";
+    case TokenKind::kName: return token.text != "else" && token.text != "or" && token.text != "and";
     case TokenKind::kString:
     case TokenKind::kInteger:
-    case TokenKind::kFloat:
-      return true;
-    default:
-      return token.IsOperator("[") || token.IsOperator("{");
+    case TokenKind::kFloat: return true;
+    default: return token.IsOperator("[") || token.IsOperator("{");
   }
 }
 
@@ -212,7 +209,8 @@ ChainExpr WrapChain(ExprPtr first, std::vector<std::pair<BinaryOperator, ExprPtr
 }  // namespace
 
 absl::StatusOr<ExprPtr> ExpressionParser::ParseSum() {
-  return ParseChain<BinaryOperator>(AsSumOperator, [&] { return ParseConcat(); }, WrapChain);
+  return ParseChain<BinaryOperator>(
+      AsSumOperator, [&] { return ParseConcat(); }, WrapChain);
 }
 
 absl::StatusOr<ExprPtr> ExpressionParser::ParseConcat() {
@@ -229,11 +227,13 @@ absl::StatusOr<ExprPtr> ExpressionParser::ParseConcat() {
 }
 
 absl::StatusOr<ExprPtr> ExpressionParser::ParseProduct() {
-  return ParseChain<BinaryOperator>(AsProductOperator, [&] { return ParsePower(); }, WrapChain);
+  return ParseChain<BinaryOperator>(
+      AsProductOperator, [&] { return ParsePower(); }, WrapChain);
 }
 
 absl::StatusOr<ExprPtr> ExpressionParser::ParsePower() {
-  return ParseChain<BinaryOperator>(AsPowerOperator, [&] { return ParseSigned(/*with_filters=*/true); }, WrapChain);
+  return ParseChain<BinaryOperator>(
+      AsPowerOperator, [&] { return ParseSigned(/*with_filters=*/true); }, WrapChain);
 }
 
 absl::StatusOr<ExprPtr> ExpressionParser::ParseSigned(bool with_filters) {
@@ -280,12 +280,9 @@ absl::StatusOr<ExprPtr> ExpressionParser::ParseNameOrLiteral() {
       while (Current().kind == TokenKind::kString) text += Take().text;
       return Make(line, ConstantExpr{MakeString(text)});
     }
-    case TokenKind::kInteger:
-      return Make(line, ConstantExpr{Value(Take().integer)});
-    case TokenKind::kFloat:
-      return Make(line, ConstantExpr{Value(Take().real)});
-    default:
-      return Unexpected("an expression");
+    case TokenKind::kInteger: return Make(line, ConstantExpr{Value(Take().integer)});
+    case TokenKind::kFloat: return Make(line, ConstantExpr{Value(Take().real)});
+    default: return Unexpected("an expression");
   }
 }
 

@@ -40,8 +40,7 @@ class ExpressionParser {
   absl::Status ExpectOperator(absl::string_view symbol);
   absl::Status ExpectKind(TokenKind kind, absl::string_view what);
   absl::Status Unexpected(absl::string_view expected) const;
-  template <typename... Args>
-  static absl::Status FailAt(int line, const Args&... args) {
+  template <typename... Args> static absl::Status FailAt(int line, const Args&... args) {
     return absl::InvalidArgumentError(absl::StrCat("line ", line, ": ", args...));
   }
 

@@ -208,7 +208,8 @@ class PercentFormatter {
                                      : type == 's'                      ? ToText(budget, value)
                                      : type == 'r'                      ? Repr(budget, value)
                                                                         : Ascii(budget, value));
-      return FormatText(budget, {.align = spec.align == '<' ? '<' : '>', .width = spec.width, .precision = spec.precision}, std::move(text));
+      return FormatText(budget, {.align = spec.align == '<' ? '<' : '>', .width = spec.width, .precision = spec.precision},
+                        std::move(text));
     }
     if (spec.align == '0') spec.fill.assign(1, '0');
     std::string number;
@@ -325,8 +326,11 @@ class BraceFormatter {
       const char conversion = name_end + 1 < field.size() ? field[name_end + 1] : 0;
       spec_begin = name_end + 2;
       if (spec_begin < field.size() && field[spec_begin] != ':') return UsageError("expected ':' after the conversion of a format field");
-      if (conversion != 'r' && conversion != 's' && conversion != 'a') return UsageError("expected the conversion !r, !s or !a in a format");
-      ASSIGN_OR_RETURN(TextPtr text, conversion == 's' ? ToText(budget, value) : conversion == 'r' ? Repr(budget, value) : Ascii(budget, value));
+      if (conversion != 'r' && conversion != 's' && conversion != 'a')
+        return UsageError("expected the conversion !r, !s or !a in a format");
+      ASSIGN_OR_RETURN(TextPtr text, conversion == 's'   ? ToText(budget, value)
+                                     : conversion == 'r' ? Repr(budget, value)
+                                                         : Ascii(budget, value));
       value = Value(std::move(text));
     }
     TextPtr spec = MakeText("");
@@ -372,7 +376,8 @@ class BraceFormatter {
       } else if (!absl::SimpleAtoi(name, &index)) {
         index = -1;
       }
-      if (index < 0 || index >= static_cast<int64_t>(arguments_.positional.size())) return UsageError("a format has no value for field ", name);
+      if (index < 0 || index >= static_cast<int64_t>(arguments_.positional.size()))
+        return UsageError("a format has no value for field ", name);
       return arguments_.positional[static_cast<size_t>(index)];
     }
     for (const auto& [key, value] : arguments_.keyword) {

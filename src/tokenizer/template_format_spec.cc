@@ -181,8 +181,7 @@ absl::StatusOr<std::string> FormatInteger(const FormatSpec& given, int64_t numbe
   std::string prefix;
   switch (spec.type) {
     case 0:
-    case 'd':
-      break;
+    case 'd': break;
     case 'b':
       base = 2;
       prefix = "0b";
@@ -196,10 +195,8 @@ absl::StatusOr<std::string> FormatInteger(const FormatSpec& given, int64_t numbe
       base = 16;
       prefix = spec.type == 'x' ? "0x" : "0X";
       break;
-    case 'c':
-      return UsageError("format type 'c' is not supported");
-    default:
-      return FormatReal(given, static_cast<double>(number));
+    case 'c': return UsageError("format type 'c' is not supported");
+    default: return FormatReal(given, static_cast<double>(number));
   }
   if (spec.precision.has_value()) return UsageError("a precision does not fit the format of an int");
   if (spec.grouping == ',' && base != 10) return UsageError("',' does not fit the format type '", std::string(1, spec.type), "'");

@@ -33,7 +33,7 @@ class BoundArguments {
   const Value* NotNone(size_t i) const;
   // With a default when omitted. Errors: another type.
   absl::StatusOr<int64_t> Integer(size_t i, int64_t default_value) const;
-  absl::StatusOr<TextPtr> String(size_t i) const;  // required, a str
+  absl::StatusOr<TextPtr> String(size_t i) const;    // required, a str
   bool Boolean(size_t i, bool default_value) const;  // bool(argument)
 
  private:

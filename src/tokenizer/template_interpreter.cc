@@ -61,7 +61,7 @@ class ConditionIterator : public IteratorObject {
 };
 
 Interpreter::Interpreter(const ParsedTemplate& parsed, Runtime& runtime, const Variables& inputs)
-    : parsed_(parsed), runtime_(runtime), inputs_(parsed.symbols.size()) {
+    : parsed_(parsed), runtime_(runtime), top_(parsed.symbols.size()), scope_(std::make_shared<Scope>(nullptr)) {
   for (size_t i = 0; i < parsed.symbols.size(); ++i) {
     const std::string& name = parsed.symbols[i];
     const auto symbol = static_cast<Symbol>(i);
@@ -72,9 +72,9 @@ Interpreter::Interpreter(const ParsedTemplate& parsed, Runtime& runtime, const V
     if (name == "varargs") varargs_ = symbol;
     const auto input = inputs.find(name);
     if (input != inputs.end()) {
-      inputs_[i] = input->second;
+      top_[i] = input->second;
     } else if (const NativeFunction* global = FindGlobal(name)) {
-      inputs_[i] = Value(FunctionPtr(std::make_shared<const FunctionObject>(FunctionObject{global, Value()})));
+      top_[i] = Value(FunctionPtr(std::make_shared<const FunctionObject>(FunctionObject{global, Value()})));
     }
   }
 }
@@ -82,7 +82,7 @@ Interpreter::Interpreter(const ParsedTemplate& parsed, Runtime& runtime, const V
 absl::StatusOr<TextPtr> Interpreter::Run() {
   TextBuilder out;
   out_ = &out;
-  scope_ = NewScope(nullptr, parsed_.unset);
+  for (const Symbol symbol : parsed_.unset) top_[static_cast<size_t>(symbol)] = UnknownName(symbol);
   const absl::StatusOr<Flow> flow = Execute(parsed_.body);
   if (!flow.ok()) return Annotate(flow.status(), absl::StrCat("line ", error_line_ > 0 ? error_line_ : 1));
   return std::move(out).Build();
@@ -93,7 +93,7 @@ Value Interpreter::Lookup(Symbol symbol) const {
     if (const Value* held = scope->Find(symbol)) return *held;
   }
   const auto index = static_cast<size_t>(symbol);
-  return inputs_[index].has_value() ? *inputs_[index] : UnknownName(symbol);
+  return top_[index].has_value() ? *top_[index] : UnknownName(symbol);
 }
 
 ScopePtr Interpreter::NewScope(ScopePtr outer, const std::vector<Symbol>& unset) const {
@@ -102,11 +102,17 @@ ScopePtr Interpreter::NewScope(ScopePtr outer, const std::vector<Symbol>& unset)
   return scope;
 }
 
+void Interpreter::Set(Symbol symbol, Value value) {
+  if (scope_->parent != nullptr) {
+    scope_->Set(symbol, std::move(value));
+  } else {
+    top_[static_cast<size_t>(symbol)] = std::move(value);
+  }
+}
+
 absl::Status Interpreter::Assign(const Target& target, Value value) {
   switch (target.type) {
-    case Target::Type::kName:
-      scope_->Set(target.symbol, std::move(value));
-      return absl::OkStatus();
+    case Target::Type::kName: Set(target.symbol, std::move(value)); return absl::OkStatus();
     case Target::Type::kAttribute: {
       const Value object = Lookup(target.symbol);
       const NamespacePtr* ns = object.As<NamespacePtr>();
@@ -116,7 +122,8 @@ absl::Status Interpreter::Assign(const Target& target, Value value) {
     }
     default: {
       ASSIGN_OR_RETURN(ValueList items, Collect(runtime_, value));
-      if (items.size() != target.items.size()) return UsageError("expected ", target.items.size(), " values to unpack, found ", items.size());
+      if (items.size() != target.items.size())
+        return UsageError("expected ", target.items.size(), " values to unpack, found ", items.size());
       for (size_t i = 0; i < items.size(); ++i) RETURN_IF_ERROR(Assign(target.items[i], std::move(items[i])));
       return absl::OkStatus();
     }
@@ -263,7 +270,7 @@ absl::StatusOr<Interpreter::Flow> Interpreter::Execute(const FilterBlockStatemen
 }
 
 absl::StatusOr<Interpreter::Flow> Interpreter::Execute(const MacroStatement& statement) {
-  scope_->Set(statement.symbol, Value(MakeMacro(*statement.macro)));
+  Set(statement.symbol, Value(MakeMacro(*statement.macro)));
   return Flow::kNext;
 }
 

@@ -17,6 +17,7 @@
 
 namespace pith::jinja {
 
+// The outermost one, without a parent, holds nothing itself: the interpreter keeps its variables by symbol.
 struct Scope {
   explicit Scope(std::shared_ptr<Scope> outer) : parent(std::move(outer)) {}
   void Set(Symbol symbol, Value value);
@@ -98,14 +99,15 @@ class Interpreter {
   absl::Status WriteText(const Value& value, absl::string_view block);
   // A scope inside `outer` in which the names `unset` are undefined.
   ScopePtr NewScope(ScopePtr outer, const std::vector<Symbol>& unset) const;
+  void Set(Symbol symbol, Value value);  // in the current scope
   MacroPtr MakeMacro(const MacroDefinition& definition);
   // Remembers where the error that is on its way up happened.
   void NoteLine(int line) { error_line_ = error_line_ == 0 ? line : error_line_; }
 
   const ParsedTemplate& parsed_;
   Runtime& runtime_;
-  std::vector<std::optional<Value>> inputs_;  // by symbol
-  std::vector<Value> unknown_names_;          // by symbol: what a name is that is nowhere set
+  std::vector<std::optional<Value>> top_;  // by symbol: inputs and globals, and what the outermost scope sets over them
+  std::vector<Value> unknown_names_;       // by symbol: what a name is that is nowhere set
   Symbol loop_ = -1, caller_ = -1, kwargs_ = -1, varargs_ = -1;
   ScopePtr scope_;
   TextBuilder* out_ = nullptr;

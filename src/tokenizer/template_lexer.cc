@@ -89,10 +89,7 @@ class Lexer {
     return tokens_.back();
   }
 
-  template <typename... Args>
-  absl::Status Fail(const Args&... args) const {
-    return UsageError("line ", line_, ": ", args...);
-  }
+  template <typename... Args> absl::Status Fail(const Args&... args) const { return UsageError("line ", line_, ": ", args...); }
 
   // Moves to `position`, counting lines.
   void MoveTo(size_t position) {
@@ -365,7 +362,8 @@ class Lexer {
         !absl::SimpleHexAtoi(hex, &point)) {
       return Fail("expected ", digits, " hexadecimal digits after ", body.substr(*i, 2), ", found '", Printable(hex), "'");
     }
-    if (point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return Fail("escape of no Unicode character: ", body.substr(*i, 2 + digits));
+    if (point > 0x10FFFF || (point >= 0xD800 && point < 0xE000))
+      return Fail("escape of no Unicode character: ", body.substr(*i, 2 + digits));
     AppendUtf8(point, text);
     *i += 2 + digits;
     return absl::OkStatus();
@@ -382,27 +380,17 @@ class Lexer {
 
 std::string Describe(const Token& token) {
   switch (token.kind) {
-    case TokenKind::kData:
-      return "text";
-    case TokenKind::kVariableBegin:
-      return "'{{'";
-    case TokenKind::kVariableEnd:
-      return "'}}'";
-    case TokenKind::kBlockBegin:
-      return "'{%'";
-    case TokenKind::kBlockEnd:
-      return "'%}'";
-    case TokenKind::kName:
-      return absl::StrCat("name '", token.text, "'");
-    case TokenKind::kString:
-      return "a string";
+    case TokenKind::kData: return "text";
+    case TokenKind::kVariableBegin: return "'{{'";
+    case TokenKind::kVariableEnd: return "'}}'";
+    case TokenKind::kBlockBegin: return "'{%'";
+    case TokenKind::kBlockEnd: return "'%}'";
+    case TokenKind::kName: return absl::StrCat("name '", token.text, "'");
+    case TokenKind::kString: return "a string";
     case TokenKind::kInteger:
-    case TokenKind::kFloat:
-      return "a number";
-    case TokenKind::kOperator:
-      return absl::StrCat("'", token.text, "'");
-    default:
-      return "the end of the template";
+    case TokenKind::kFloat: return "a number";
+    case TokenKind::kOperator: return absl::StrCat("'", token.text, "'");
+    default: return "the end of the template";
   }
 }
 

@@ -21,8 +21,7 @@ namespace {
 constexpr absl::string_view kListChanges[] = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
 constexpr absl::string_view kDictChanges[] = {"clear", "pop", "popitem", "setdefault", "update"};
 
-template <size_t kCount>
-bool IsOneOf(absl::string_view name, const absl::string_view (&names)[kCount]) {
+template <size_t kCount> bool IsOneOf(absl::string_view name, const absl::string_view (&names)[kCount]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
@@ -189,8 +188,10 @@ absl::StatusOr<Value> GetSlice(Runtime& runtime, const Value& object, const Valu
   }
   if (const RangePtr* range = object.As<RangePtr>()) {
     const RangeObject& whole = **range;
-    const RangeObject part{
-        .start = whole.At(slice.start), .stop = whole.At(slice.stop), .step = WrappingProduct(whole.step, slice.step), .length = slice.count};
+    const RangeObject part{.start = whole.At(slice.start),
+                           .stop = whole.At(slice.stop),
+                           .step = WrappingProduct(whole.step, slice.step),
+                           .length = slice.count};
     return Value(RangePtr(std::make_shared<const RangeObject>(part)));
   }
   const ListObject& list = **object.As<ListPtr>();

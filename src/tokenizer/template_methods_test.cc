@@ -31,7 +31,8 @@ TEST(TemplateMethods, TextMethods) {
       {"'hé😀x'.find('x') ~ 'hé😀x'.index('😀') ~ 'héhé'.rindex('h')", "322"},
       {"'abab'.count('ab') ~ 'abc'.count('') ~ 'aaa'.count('a', 1)", "242"},
       {"'abc'.replace('b', 'X') ~ 'abc'.replace('', '-') ~ 'aaa'.replace('a', 'b', 2)", "aXc-a-b-c-bba"},
-      {"'abc'.startswith('ab') ~ 'abc'.startswith(('x', 'a')) ~ 'abc'.startswith('b', 1) ~ 'abc'.endswith('bc') ~ 'abc'.endswith(())", "TrueTrueTrueTrueFalse"},
+      {"'abc'.startswith('ab') ~ 'abc'.startswith(('x', 'a')) ~ 'abc'.startswith('b', 1) ~ 'abc'.endswith('bc') ~ 'abc'.endswith(())",
+       "TrueTrueTrueTrueFalse"},
       {"'abc'.removeprefix('a') ~ 'abc'.removesuffix('c') ~ 'abc'.removeprefix('b')", "bcababc"},
       {"'-'.join(['a', 'b']) ~ ','.join('xyz') ~ '+'.join({'k': 1})", "a-bx,y,zk"},
       {"'a-b-c'.partition('-') ~ 'a-b-c'.rpartition('-')", "('a', '-', 'b-c')('a-b', '-', 'c')"},
@@ -48,8 +49,9 @@ TEST(TemplateMethods, TextMethods) {
 }
 
 TEST(TemplateMethods, TextMethodErrors) {
-  for (const char* expression : {"'a'.split('')", "'a'.index('b')", "'-'.join([1])", "'a'.center(5, 'ab')", "'a'.startswith(1)", "'a'.replace('a')",
-                                 "'a'.replace(old='a', new='b')", "'a'.strip(1)", "'a'.upper(1)", "'a'.partition('')", "'a'.find(1)"}) {
+  for (const char* expression :
+       {"'a'.split('')", "'a'.index('b')", "'-'.join([1])", "'a'.center(5, 'ab')", "'a'.startswith(1)", "'a'.replace('a')",
+        "'a'.replace(old='a', new='b')", "'a'.strip(1)", "'a'.upper(1)", "'a'.partition('')", "'a'.find(1)"}) {
     EXPECT_THAT(Evaluate(expression), StartsWith("ERROR: chat template: line 1: ")) << expression;
   }
 }
@@ -91,7 +93,8 @@ TEST(TemplateMethods, MethodsThatWouldChangeAreUnsafe) {
 
 TEST(TemplateMethods, Slices) {
   constexpr Example kExamples[] = {
-      {"[1, 2, 3, 4][1:3] ~ [1, 2, 3][::-1] ~ [1, 2, 3][-2:] ~ [1, 2, 3][10:] ~ [1, 2, 3, 4][::2] ~ [1, 2, 3][2:0:-1]", "[2, 3][3, 2, 1][2, 3][][1, 3][3, 2]"},
+      {"[1, 2, 3, 4][1:3] ~ [1, 2, 3][::-1] ~ [1, 2, 3][-2:] ~ [1, 2, 3][10:] ~ [1, 2, 3, 4][::2] ~ [1, 2, 3][2:0:-1]",
+       "[2, 3][3, 2, 1][2, 3][][1, 3][3, 2]"},
       {"'héllo'[1:3] ~ 'héllo'[::-1] ~ 'héllo'[-2:] ~ 'hello'[::2] ~ 'hello'[:-1]", "élolléhlohlohell"},
       {"range(10)[2:8:2] ~ range(10)[::-3] ~ range(0, 10, 2)[1:]", "range(2, 8, 2)range(9, -1, -3)range(2, 10, 2)"},
       {"(1, 2, 3)[1:] ~ [1, 2, 3][none:none] ~ [1, 2][-100:100]", "(2, 3)[1, 2, 3][1, 2]"},

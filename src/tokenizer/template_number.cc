@@ -59,14 +59,10 @@ int DigitValue(char c) {
 int PrefixBase(absl::string_view text) {
   if (text.size() < 2 || text[0] != '0') return 0;
   switch (absl::ascii_tolower(text[1])) {
-    case 'b':
-      return 2;
-    case 'o':
-      return 8;
-    case 'x':
-      return 16;
-    default:
-      return 0;
+    case 'b': return 2;
+    case 'o': return 8;
+    case 'x': return 16;
+    default: return 0;
   }
 }
 
@@ -154,7 +150,8 @@ absl::StatusOr<std::optional<int64_t>> ParseInteger(absl::string_view text, int6
   for (const char c : rest) {
     const int digit = DigitValue(c);
     if (digit >= base) return std::optional<int64_t>();
-    overflow = overflow || __builtin_mul_overflow(number, base, &number) || __builtin_add_overflow(number, negative ? -digit : digit, &number);
+    overflow = overflow || __builtin_mul_overflow(number, base, &number) ||
+               __builtin_add_overflow(number, negative ? -digit : digit, &number);
   }
   if (overflow) return Overflow();
   return std::optional<int64_t>(number);

@@ -14,7 +14,8 @@ namespace pith::jinja {
 // repr(float): the shortest digits that read back, "1e+16" from 10^16 on and below 10^-4, "inf", "nan".
 std::string FormatFloat(double number);
 
-// float(text): surrounding white space, a sign, digits with single underscores, an exponent, inf, infinity, nan. nullopt where Python raises.
+// float(text): surrounding white space, a sign, digits with single underscores, an exponent, inf, infinity, nan. nullopt where Python
+// raises.
 std::optional<double> ParseFloat(absl::string_view text);
 
 // int(text, base), base 2 to 36 or 0 (by prefix). nullopt where Python raises ValueError. Errors: past 64 bits, another base.

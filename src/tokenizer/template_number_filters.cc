@@ -18,7 +18,9 @@ Result Abs(Runtime&, const Value& self, const BoundArguments&) {
   return UsageError("abs: expected a number, found ", TypeName(self));
 }
 
-Value DefaultOr(const BoundArguments& arguments, Value fallback) { return arguments.At(0) != nullptr ? *arguments.At(0) : std::move(fallback); }
+Value DefaultOr(const BoundArguments& arguments, Value fallback) {
+  return arguments.At(0) != nullptr ? *arguments.At(0) : std::move(fallback);
+}
 
 // int(value), then int(float(value)), then the default.
 Result Int(Runtime& runtime, const Value& self, const BoundArguments& arguments) {

@@ -42,7 +42,8 @@ TEST(TemplateNumber, ParsesFloats) {
   EXPECT_EQ(ParseFloat("5."), 5.0);
   EXPECT_EQ(ParseFloat("+Infinity"), std::numeric_limits<double>::infinity());
   EXPECT_TRUE(std::isnan(*ParseFloat("NaN")));
-  for (absl::string_view bad : {"", " ", ".", "1e", "0x10", "1__0", "_1", "1_", "1 2", "--1", "e5", "1._5"}) EXPECT_FALSE(ParseFloat(bad)) << bad;
+  for (absl::string_view bad : {"", " ", ".", "1e", "0x10", "1__0", "_1", "1_", "1 2", "--1", "e5", "1._5"})
+    EXPECT_FALSE(ParseFloat(bad)) << bad;
 }
 
 TEST(TemplateNumber, ParsesIntegers) {

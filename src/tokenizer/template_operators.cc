@@ -18,27 +18,21 @@ absl::string_view Symbol(BinaryOperator op) {
   return kSymbols[static_cast<int>(op)];
 }
 
-template <typename T>
-Result ToValue(absl::StatusOr<T> number) {
+template <typename T> Result ToValue(absl::StatusOr<T> number) {
   if (!number.ok()) return number.status();
   return Value(*std::move(number));
 }
 
 Result ApplyToIntegers(BinaryOperator op, int64_t a, int64_t b) {
   switch (op) {
-    case BinaryOperator::kAdd:
-      return ToValue(AddIntegers(a, b));
-    case BinaryOperator::kSubtract:
-      return ToValue(SubtractIntegers(a, b));
-    case BinaryOperator::kMultiply:
-      return ToValue(MultiplyIntegers(a, b));
+    case BinaryOperator::kAdd: return ToValue(AddIntegers(a, b));
+    case BinaryOperator::kSubtract: return ToValue(SubtractIntegers(a, b));
+    case BinaryOperator::kMultiply: return ToValue(MultiplyIntegers(a, b));
     case BinaryOperator::kDivide:
       if (b == 0) return UsageError("division by zero");
       return Value(static_cast<double>(a) / static_cast<double>(b));
-    case BinaryOperator::kFloorDivide:
-      return ToValue(FloorDivideIntegers(a, b));
-    case BinaryOperator::kRemainder:
-      return ToValue(RemainderOfIntegers(a, b));
+    case BinaryOperator::kFloorDivide: return ToValue(FloorDivideIntegers(a, b));
+    case BinaryOperator::kRemainder: return ToValue(RemainderOfIntegers(a, b));
     default:
       if (b < 0) return ToValue(PowerOfFloats(static_cast<double>(a), static_cast<double>(b)));
       return ToValue(PowerOfIntegers(a, b));
@@ -47,21 +41,15 @@ Result ApplyToIntegers(BinaryOperator op, int64_t a, int64_t b) {
 
 Result ApplyToFloats(BinaryOperator op, double a, double b) {
   switch (op) {
-    case BinaryOperator::kAdd:
-      return Value(a + b);
-    case BinaryOperator::kSubtract:
-      return Value(a - b);
-    case BinaryOperator::kMultiply:
-      return Value(a * b);
+    case BinaryOperator::kAdd: return Value(a + b);
+    case BinaryOperator::kSubtract: return Value(a - b);
+    case BinaryOperator::kMultiply: return Value(a * b);
     case BinaryOperator::kDivide:
       if (b == 0) return UsageError("division by zero");
       return Value(a / b);
-    case BinaryOperator::kFloorDivide:
-      return ToValue(FloorDivideFloats(a, b));
-    case BinaryOperator::kRemainder:
-      return ToValue(RemainderOfFloats(a, b));
-    default:
-      return ToValue(PowerOfFloats(a, b));
+    case BinaryOperator::kFloorDivide: return ToValue(FloorDivideFloats(a, b));
+    case BinaryOperator::kRemainder: return ToValue(RemainderOfFloats(a, b));
+    default: return ToValue(PowerOfFloats(a, b));
   }
 }
 
@@ -156,7 +144,8 @@ Result ApplyBinary(Runtime& runtime, BinaryOperator op, const Value& a, const Va
 }
 
 Result ApplySign(bool negate, const Value& operand) {
-  if (const std::optional<int64_t> integer = AsIndex(operand)) return negate ? ToValue(SubtractIntegers(0, *integer)) : Result(Value(*integer));
+  if (const std::optional<int64_t> integer = AsIndex(operand))
+    return negate ? ToValue(SubtractIntegers(0, *integer)) : Result(Value(*integer));
   if (const double* real = operand.As<double>()) return Value(negate ? -*real : *real);
   if (operand.Is<Undefined>()) return UndefinedError(operand);
   return UsageError("a sign expects a number, found ", TypeName(operand));

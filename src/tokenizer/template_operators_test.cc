@@ -50,8 +50,8 @@ TEST(TemplateOperators, Errors) {
   EXPECT_THAT(Evaluate("'5' + 5"), HasSubstr("operator + does not take str and int"));
   EXPECT_THAT(Evaluate("missing + 1"), HasSubstr("'missing' is undefined"));
   EXPECT_THAT(Evaluate("1 - d.nope"), HasSubstr("a dict has no attribute 'nope'"));
-  for (const char* expression : {"1 / 0", "1 // 0", "1 % 0", "1.0 / 0", "1.5 // 0", "1.5 % 0", "0 ** -1", "(-8) ** 0.5", "[1] + (1,)", "none + 1", "-'a'",
-                                 "+[]", "-missing", "{} * 2", "'a' * 1.5", "'a' - 'b'"}) {
+  for (const char* expression : {"1 / 0", "1 // 0", "1 % 0", "1.0 / 0", "1.5 // 0", "1.5 % 0", "0 ** -1", "(-8) ** 0.5", "[1] + (1,)",
+                                 "none + 1", "-'a'", "+[]", "-missing", "{} * 2", "'a' * 1.5", "'a' - 'b'"}) {
     EXPECT_THAT(Evaluate(expression), StartsWith("ERROR: chat template: line 1: ")) << expression;
   }
 }

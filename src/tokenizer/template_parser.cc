@@ -36,8 +36,7 @@ class StatementParser {
   }
 
  private:
-  template <typename T>
-  using Result = absl::StatusOr<T>;
+  template <typename T> using Result = absl::StatusOr<T>;
 
   // Statements up to one of `end_names`, which becomes the current token; up to the end of the template when there are none.
   Result<Body> ParseBody(Names end_names) {
@@ -55,7 +54,8 @@ class StatementParser {
       if (parser_.Current().kind == TokenKind::kBlockBegin) {
         flush();
         parser_.Take();
-        if (std::any_of(end_names.begin(), end_names.end(), [&](absl::string_view name) { return parser_.Current().IsName(name); })) return body;
+        if (std::any_of(end_names.begin(), end_names.end(), [&](absl::string_view name) { return parser_.Current().IsName(name); }))
+          return body;
         ASSIGN_OR_RETURN(Statement::Node node, ParseStatement(end_names));
         body.push_back({std::move(node), line});
         RETURN_IF_ERROR(parser_.ExpectKind(TokenKind::kBlockEnd, "'%}'"));
@@ -149,7 +149,8 @@ class StatementParser {
       parser_.Take();
     }
     RETURN_IF_ERROR(parser_.CheckUnknownNames(mark));
-    if (parser_.loop_assignments() > loop_assignments) return ExpressionParser::FailAt(line, "cannot assign to 'loop' inside a for statement");
+    if (parser_.loop_assignments() > loop_assignments)
+      return ExpressionParser::FailAt(line, "cannot assign to 'loop' inside a for statement");
     return statement;
   }
 
@@ -206,8 +207,7 @@ class StatementParser {
     macro->uses_kwargs = has(used, kwargs) && !has(macro->parameters, kwargs);
     macro->uses_varargs = has(used, varargs) && !has(macro->parameters, varargs);
     const auto at = std::find(macro->parameters.begin(), macro->parameters.end(), caller);
-    if (macro->explicit_caller && macro->uses_caller &&
-        static_cast<size_t>(macro->parameters.end() - at) > macro->defaults.size()) {
+    if (macro->explicit_caller && macro->uses_caller && static_cast<size_t>(macro->parameters.end() - at) > macro->defaults.size()) {
       return ExpressionParser::FailAt(line, "the parameter 'caller' needs a default");
     }
     return absl::OkStatus();

@@ -22,14 +22,10 @@ bool IsSequence(const Value& value) {
 bool IsIterable(const Value& value) { return Iterate(value).ok() || value.Is<LoopPtr>(); }
 bool IsCallable(const Value& value) { return value.Is<FunctionPtr>() || value.Is<MacroPtr>() || value.Is<Undefined>(); }
 bool IsEscaped(const Value& value) { return value.Is<TextPtr>() && (*value.As<TextPtr>())->markup(); }
-template <typename T>
-bool Holds(const Value& value) {
-  return value.Is<T>();
-}
+template <typename T> bool Holds(const Value& value) { return value.Is<T>(); }
 bool IsDefined(const Value& value) { return !value.Is<Undefined>(); }
 
-template <bool (*kPredicate)(const Value&)>
-Result Check(Runtime&, const Value& self, const BoundArguments&) {
+template <bool (*kPredicate)(const Value&)> Result Check(Runtime&, const Value& self, const BoundArguments&) {
   return Value(kPredicate(self));
 }
 
@@ -40,8 +36,7 @@ Result HasRemainder(Runtime& runtime, const Value& value, const Value& divisor, 
   return Value(same);
 }
 
-template <int64_t kRemainder>
-Result CheckParity(Runtime& runtime, const Value& self, const BoundArguments&) {
+template <int64_t kRemainder> Result CheckParity(Runtime& runtime, const Value& self, const BoundArguments&) {
   return HasRemainder(runtime, self, Value(int64_t{2}), kRemainder);
 }
 
@@ -49,8 +44,7 @@ Result DivisibleBy(Runtime& runtime, const Value& self, const BoundArguments& ar
   return HasRemainder(runtime, self, *arguments.At(0), 0);
 }
 
-template <CompareOperator kOperator>
-Result Compare(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
+template <CompareOperator kOperator> Result Compare(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   Budget& budget = runtime.budget();
   const Value& other = *arguments.At(0);
   const bool ordered = kOperator != CompareOperator::kEqual && kOperator != CompareOperator::kNotEqual;
@@ -92,8 +86,7 @@ Result SameAs(Runtime& runtime, const Value& self, const BoundArguments& argumen
 }
 
 // Whether str(value) is all lower or upper case.
-template <bool kUpper>
-Result HasCase(Runtime& runtime, const Value& self, const BoundArguments&) {
+template <bool kUpper> Result HasCase(Runtime& runtime, const Value& self, const BoundArguments&) {
   ASSIGN_OR_RETURN(const TextPtr text, ToText(runtime.budget(), self));
   RETURN_IF_ERROR(runtime.budget().SpendScan(text->bytes().size()));
   bool any = false;
@@ -106,8 +99,7 @@ Result HasCase(Runtime& runtime, const Value& self, const BoundArguments&) {
   return Value(any);
 }
 
-template <const NativeFunction* (*kFind)(absl::string_view)>
-Result IsKnown(Runtime& runtime, const Value& self, const BoundArguments&) {
+template <const NativeFunction* (*kFind)(absl::string_view)> Result IsKnown(Runtime& runtime, const Value& self, const BoundArguments&) {
   RETURN_IF_ERROR(HashKey(runtime.budget(), self).status());  // Python looks the name up in a dict
   const TextPtr* name = self.As<TextPtr>();
   return Value(name != nullptr && kFind((*name)->bytes()) != nullptr);

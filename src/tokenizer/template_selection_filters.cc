@@ -64,14 +64,11 @@ int DepthOf(const Arguments& arguments) {
   return depth;
 }
 template <typename Scalar>
-  requires std::is_arithmetic_v<Scalar>
-int DepthOf(Scalar) {
-  return 0;
-}
+requires std::is_arithmetic_v<Scalar>
+int DepthOf(Scalar) { return 0; }
 
 // An iterator nests its input and its arguments, as a container does.
-template <typename T, typename... Args>
-Result MakeIterator(Runtime& runtime, const Value& input, Args... args) {
+template <typename T, typename... Args> Result MakeIterator(Runtime& runtime, const Value& input, Args... args) {
   const int nesting = 1 + std::max({Depth(input), DepthOf(args)...});
   RETURN_IF_ERROR(runtime.budget().CheckDepth(nesting));
   return Value(IteratorPtr(std::make_shared<T>(input, nesting, std::move(args)...)));
@@ -275,10 +272,11 @@ class ItemsIterator : public LazyIterator {
   absl::StatusOr<bool> Produce(Runtime& runtime, Value* value) override { return Draw(runtime, value); }
 };
 
-Result Map(Runtime& runtime, const Value& self, Arguments arguments) { return MakeIterator<MapIterator>(runtime, self, std::move(arguments)); }
+Result Map(Runtime& runtime, const Value& self, Arguments arguments) {
+  return MakeIterator<MapIterator>(runtime, self, std::move(arguments));
+}
 
-template <bool kByAttribute, bool kKeep>
-Result Select(Runtime& runtime, const Value& self, Arguments arguments) {
+template <bool kByAttribute, bool kKeep> Result Select(Runtime& runtime, const Value& self, Arguments arguments) {
   return MakeIterator<SelectIterator>(runtime, self, std::move(arguments), kByAttribute, kKeep);
 }
 
@@ -288,8 +286,7 @@ Result Unique(Runtime& runtime, const Value& self, const BoundArguments& argumen
   return MakeIterator<UniqueIterator>(runtime, self, arguments.Boolean(0, false), OrNone(arguments.At(1)));
 }
 
-template <typename Iterator>
-Result Divide(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
+template <typename Iterator> Result Divide(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   ASSIGN_OR_RETURN(const int64_t count, arguments.Integer(0, 0));
   return MakeIterator<Iterator>(runtime, self, count, OrNone(arguments.At(1)));
 }

@@ -171,8 +171,7 @@ Result GroupBy(Runtime& runtime, const Value& self, const BoundArguments& argume
   return MakeList(budget, std::move(groups));
 }
 
-template <bool kMax>
-Result Extreme(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
+template <bool kMax> Result Extreme(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   ASSIGN_OR_RETURN(const ValueList items, Collect(runtime, self));
   std::optional<Value> best, best_key;
   for (const Value& item : items) {

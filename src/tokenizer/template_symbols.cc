@@ -103,8 +103,7 @@ class ScopeAnalyzer {
     for (const auto& [target, value] : node.bindings) AppendNames(target, &targets);
     Analyze(targets, {}, &node.body, &node.unset);
   }
-  template <typename T>
-  void Open(T&) {}
+  template <typename T> void Open(T&) {}
 
   static void AppendNames(const Target& target, std::vector<Symbol>* names) {
     if (target.type == Target::Type::kName) names->push_back(target.symbol);

@@ -30,8 +30,7 @@ absl::StatusOr<TextPtr> SoftText(Runtime& runtime, const Value& value) {
   return ToText(runtime.budget(), value);
 }
 
-template <absl::StatusOr<TextPtr> (*kMap)(Budget&, const TextPtr&)>
-Result Map(Runtime& runtime, const Value& self, const BoundArguments&) {
+template <absl::StatusOr<TextPtr> (*kMap)(Budget&, const TextPtr&)> Result Map(Runtime& runtime, const Value& self, const BoundArguments&) {
   ASSIGN_OR_RETURN(const TextPtr text, SoftText(runtime, self));
   return ToValue(kMap(runtime.budget(), text));
 }
@@ -151,7 +150,8 @@ Result Truncate(Runtime& runtime, const Value& self, const BoundArguments& argum
   if (arguments.NotNone(3) != nullptr) {
     ASSIGN_OR_RETURN(leeway, arguments.Integer(3, 5));
   }
-  if (length < end->length() || leeway < 0) return UsageError("truncate: expected a length of at least ", end->length(), ", found ", length);
+  if (length < end->length() || leeway < 0)
+    return UsageError("truncate: expected a length of at least ", end->length(), ", found ", length);
   if (Length(self) >= 0 && Length(self) - leeway <= length) return self;
   const TextPtr* text = self.As<TextPtr>();
   if (text == nullptr) return UsageError("truncate: expected a str, found ", TypeName(self));
@@ -178,7 +178,8 @@ Result WordCount(Runtime& runtime, const Value& self, const BoundArguments&) {
 }
 
 Result Format(Runtime& runtime, const Value& self, Arguments arguments) {
-  if (!arguments.positional.empty() && !arguments.keyword.empty()) return UsageError("format: expected positional or keyword values, found both");
+  if (!arguments.positional.empty() && !arguments.keyword.empty())
+    return UsageError("format: expected positional or keyword values, found both");
   ASSIGN_OR_RETURN(const TextPtr text, SoftText(runtime, self));
   Value values;
   if (arguments.keyword.empty()) {

@@ -24,8 +24,7 @@ Result ToValue(absl::StatusOr<TextPtr> text) {
   return Value(*std::move(text));
 }
 
-template <absl::StatusOr<TextPtr> (*kMap)(Budget&, const TextPtr&)>
-Result Map(Runtime& runtime, const Value& self, const BoundArguments&) {
+template <absl::StatusOr<TextPtr> (*kMap)(Budget&, const TextPtr&)> Result Map(Runtime& runtime, const Value& self, const BoundArguments&) {
   return ToValue(kMap(runtime.budget(), Self(self)));
 }
 
@@ -34,8 +33,7 @@ absl::StatusOr<TextPtr> OptionalText(const BoundArguments& arguments, size_t i) 
   return arguments.NotNone(i) == nullptr ? TextPtr() : arguments.String(i);
 }
 
-template <bool kLeft, bool kRight>
-Result Strip(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
+template <bool kLeft, bool kRight> Result Strip(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   ASSIGN_OR_RETURN(const TextPtr characters, OptionalText(arguments, 0));
   return ToValue(StripText(runtime.budget(), Self(self), characters.get(), kLeft, kRight));
 }
@@ -47,8 +45,7 @@ Result ToList(Runtime& runtime, const TextPtr& text, const TextRanges& ranges, L
   return MakeList(runtime.budget(), std::move(items), type);
 }
 
-template <bool kFromRight>
-Result Split(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
+template <bool kFromRight> Result Split(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   ASSIGN_OR_RETURN(const TextPtr separator, OptionalText(arguments, 0));
   ASSIGN_OR_RETURN(const int64_t max_splits, arguments.Integer(1, -1));
   if (separator != nullptr && separator->bytes().empty()) return UsageError("split() expects a separator, found an empty str");
@@ -63,8 +60,7 @@ Result Lines(Runtime& runtime, const Value& self, const BoundArguments& argument
   return ToList(runtime, Self(self), lines);
 }
 
-template <bool kFromRight>
-Result Partition(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
+template <bool kFromRight> Result Partition(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   ASSIGN_OR_RETURN(const TextPtr separator, arguments.String(0));
   if (separator->bytes().empty()) return UsageError("partition() expects a separator, found an empty str");
   const std::string &bytes = Self(self)->bytes(), &sought = separator->bytes();
@@ -72,7 +68,8 @@ Result Partition(Runtime& runtime, const Value& self, const BoundArguments& argu
   const size_t hit = kFromRight ? FindLastBytes(bytes, sought, 0, bytes.size()) : FindBytes(bytes, sought, 0, bytes.size());
   const size_t found_end = hit + sought.size(), size = bytes.size();
   TextRanges parts = {{0, hit}, {hit, found_end}, {found_end, size}};
-  if (hit == std::string::npos) parts = kFromRight ? TextRanges{{0, 0}, {0, 0}, {0, size}} : TextRanges{{0, size}, {size, size}, {size, size}};
+  if (hit == std::string::npos)
+    parts = kFromRight ? TextRanges{{0, 0}, {0, 0}, {0, size}} : TextRanges{{0, size}, {size, size}, {size, size}};
   return ToList(runtime, Self(self), parts, ListObject::Type::kTuple);
 }
 
@@ -116,8 +113,7 @@ absl::StatusOr<int64_t> FindIndex(Runtime& runtime, const Value& self, const Bou
   return hit == std::string::npos ? -1 : text.CodePointIndex(hit);
 }
 
-template <bool kFromRight, bool kRequired>
-Result Find(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
+template <bool kFromRight, bool kRequired> Result Find(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   ASSIGN_OR_RETURN(const int64_t index, FindIndex(runtime, self, arguments, kFromRight));
   if (kRequired && index < 0) return UsageError("index() expects a substring that occurs, found none");
   return Value(index);
@@ -128,16 +124,17 @@ Result Count(Runtime& runtime, const Value& self, const BoundArguments& argument
   const Text& text = *Self(self);
   ASSIGN_OR_RETURN(const Window window, ParseWindow(runtime, text, arguments));
   if (window.begin > window.end) return Value(int64_t{0});
-  if (sought->bytes().empty()) return Value(CountCodePoints(absl::string_view(text.bytes()).substr(window.begin, window.end - window.begin)) + 1);
+  if (sought->bytes().empty())
+    return Value(CountCodePoints(absl::string_view(text.bytes()).substr(window.begin, window.end - window.begin)) + 1);
   int64_t count = 0;
-  for (size_t at = window.begin; (at = FindBytes(text.bytes(), sought->bytes(), at, window.end)) != std::string::npos; at += sought->bytes().size()) {
+  for (size_t at = window.begin; (at = FindBytes(text.bytes(), sought->bytes(), at, window.end)) != std::string::npos;
+       at += sought->bytes().size()) {
     ++count;
   }
   return Value(count);
 }
 
-template <bool kAtEnd>
-Result HasAffix(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
+template <bool kAtEnd> Result HasAffix(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   const Text& text = *Self(self);
   ASSIGN_OR_RETURN(const Window window, ParseWindow(runtime, text, arguments));
   const Value& affixes = *arguments.At(0);
@@ -155,8 +152,7 @@ Result HasAffix(Runtime& runtime, const Value& self, const BoundArguments& argum
   return Value(false);
 }
 
-template <bool kAtEnd>
-Result RemoveAffix(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
+template <bool kAtEnd> Result RemoveAffix(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   ASSIGN_OR_RETURN(const TextPtr affix, arguments.String(0));
   const std::string& bytes = Self(self)->bytes();
   const size_t size = affix->bytes().size();
@@ -172,7 +168,8 @@ Result Join(Runtime& runtime, const Value& self, const BoundArguments& arguments
   for (size_t i = 0; i < items.size(); ++i) {
     if (i > 0) texts.push_back(separator);
     const TextPtr* text = items[i].As<TextPtr>();
-    if (text == nullptr && !separator->markup()) return UsageError("join() expects items that are str, found ", TypeName(items[i]), " at ", i);
+    if (text == nullptr && !separator->markup())
+      return UsageError("join() expects items that are str, found ", TypeName(items[i]), " at ", i);
     ASSIGN_OR_RETURN(TextPtr item, text != nullptr ? *text : ToText(runtime.budget(), items[i]));
     if (separator->markup()) {
       ASSIGN_OR_RETURN(item, EscapeText(runtime.budget(), item));
@@ -182,8 +179,7 @@ Result Join(Runtime& runtime, const Value& self, const BoundArguments& arguments
   return ToValue(ConcatTexts(runtime.budget(), texts, separator->markup()));
 }
 
-template <bool kLeft, bool kRight>
-Result Pad(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
+template <bool kLeft, bool kRight> Result Pad(Runtime& runtime, const Value& self, const BoundArguments& arguments) {
   ASSIGN_OR_RETURN(const int64_t width, arguments.Integer(0, 0));
   TextPtr fill = MakeText(" ");
   if (arguments.At(1) != nullptr) {
@@ -197,7 +193,8 @@ Result ZeroFill(Runtime& runtime, const Value& self, const BoundArguments& argum
   const TextPtr& text = Self(self);
   const size_t sign = !text->bytes().empty() && (text->bytes()[0] == '-' || text->bytes()[0] == '+') ? 1 : 0;
   const TextPtr digits = SliceText(text, sign, text->bytes().size());
-  ASSIGN_OR_RETURN(const TextPtr padded, PadText(runtime.budget(), digits, width - static_cast<int64_t>(sign), *MakeText("0"), true, false));
+  ASSIGN_OR_RETURN(const TextPtr padded,
+                   PadText(runtime.budget(), digits, width - static_cast<int64_t>(sign), *MakeText("0"), true, false));
   return ToValue(ConcatTexts(runtime.budget(), {SliceText(text, 0, sign), padded}, text->markup()));
 }
 
@@ -223,8 +220,7 @@ Result ExpandTabs(Runtime& runtime, const Value& self, const BoundArguments& arg
 }
 
 using Characters = std::u32string;
-template <bool (*kClass)(const Characters&)>
-Result Classify(Runtime& runtime, const Value& self, const BoundArguments&) {
+template <bool (*kClass)(const Characters&)> Result Classify(Runtime& runtime, const Value& self, const BoundArguments&) {
   RETURN_IF_ERROR(runtime.budget().SpendScan(Self(self)->bytes().size()));
   Characters characters;
   TextCursor cursor(*Self(self));
@@ -232,17 +228,20 @@ Result Classify(Runtime& runtime, const Value& self, const BoundArguments&) {
   return Value(kClass(characters));
 }
 
-template <bool (*kClass)(char32_t)>
-bool AllAre(const Characters& text) {
+template <bool (*kClass)(char32_t)> bool AllAre(const Characters& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), kClass);
 }
-bool AllAscii(const Characters& text) { return std::all_of(text.begin(), text.end(), [](char32_t c) { return c < 0x80; }); }
+bool AllAscii(const Characters& text) {
+  return std::all_of(text.begin(), text.end(), [](char32_t c) { return c < 0x80; });
+}
 bool AllPrintable(const Characters& text) { return std::all_of(text.begin(), text.end(), IsPrintable); }
 bool AllLower(const Characters& text) {
-  return std::any_of(text.begin(), text.end(), IsLower) && std::none_of(text.begin(), text.end(), [](char32_t c) { return IsUpper(c) || IsTitle(c); });
+  return std::any_of(text.begin(), text.end(), IsLower) &&
+         std::none_of(text.begin(), text.end(), [](char32_t c) { return IsUpper(c) || IsTitle(c); });
 }
 bool AllUpper(const Characters& text) {
-  return std::any_of(text.begin(), text.end(), IsUpper) && std::none_of(text.begin(), text.end(), [](char32_t c) { return IsLower(c) || IsTitle(c); });
+  return std::any_of(text.begin(), text.end(), IsUpper) &&
+         std::none_of(text.begin(), text.end(), [](char32_t c) { return IsLower(c) || IsTitle(c); });
 }
 // Every word starts with an upper or title case character, and goes on in lower case.
 bool AllTitle(const Characters& text) {

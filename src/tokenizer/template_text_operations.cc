@@ -34,8 +34,8 @@ bool IsFinalSigma(const std::string& bytes, size_t begin, size_t end) {
 }
 
 CaseMapping LowerInContext(const Text& text, const TextCursor& cursor) {
-  if (cursor.code_point != U'Σ') return ToLower(cursor.code_point);
-  return {{IsFinalSigma(text.bytes(), cursor.begin, cursor.end) ? U'ς' : U'σ'}, 1};
+  if (cursor.code_point != U'\u03A3') return ToLower(cursor.code_point);
+  return {{IsFinalSigma(text.bytes(), cursor.begin, cursor.end) ? U'\u03C2' : U'\u03C3'}, 1};
 }
 
 // Maps every character; `map` sees the cursor.
@@ -83,9 +83,8 @@ absl::StatusOr<TextPtr> TitleText(Budget& budget, const TextPtr& text) {
 }
 
 absl::StatusOr<TextPtr> CapitalizeText(Budget& budget, const TextPtr& text) {
-  return MapText(budget, text, [&](const TextCursor& cursor) {
-    return cursor.begin == 0 ? ToTitle(cursor.code_point) : LowerInContext(*text, cursor);
-  });
+  return MapText(budget, text,
+                 [&](const TextCursor& cursor) { return cursor.begin == 0 ? ToTitle(cursor.code_point) : LowerInContext(*text, cursor); });
 }
 
 absl::StatusOr<TextPtr> SwapCaseText(Budget& budget, const TextPtr& text) {
@@ -223,7 +222,8 @@ absl::StatusOr<TextPtr> PadText(Budget& budget, const TextPtr& text, int64_t wid
   const int64_t missing = std::max<int64_t>(0, width - text->length());
   if (missing == 0) return text;
   const size_t limit = budget.limits().output_bytes;
-  RETURN_IF_ERROR(budget.SpendText(static_cast<uint64_t>(missing) > limit ? limit + 1 : text->bytes().size() + static_cast<size_t>(missing)));
+  RETURN_IF_ERROR(
+      budget.SpendText(static_cast<uint64_t>(missing) > limit ? limit + 1 : text->bytes().size() + static_cast<size_t>(missing)));
   const int64_t before = !left ? 0 : !right ? missing : missing / 2 + (missing & width & 1);
   TextBuilder out;
   for (int64_t i = 0; i < before; ++i) out.Append(fill);

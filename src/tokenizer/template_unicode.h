@@ -21,12 +21,12 @@ int64_t CountCodePoints(absl::string_view bytes);
 char32_t DecodeCodePoint(absl::string_view bytes, size_t* position);
 void AppendUtf8(char32_t code_point, std::string* out);
 
-bool IsSpace(char32_t c);       // str.isspace, what strip() strips
-bool IsLineBreak(char32_t c);   // what splitlines() splits at
+bool IsSpace(char32_t c);      // str.isspace, what strip() strips
+bool IsLineBreak(char32_t c);  // what splitlines() splits at
 bool IsAlpha(char32_t c);
 bool IsDecimal(char32_t c);
-bool IsDigit(char32_t c);       // decimals and superscript, circled, ... digits
-bool IsNumeric(char32_t c);     // digits and other numbers, without ideographs
+bool IsDigit(char32_t c);    // decimals and superscript, circled, ... digits
+bool IsNumeric(char32_t c);  // digits and other numbers, without ideographs
 bool IsLower(char32_t c);
 bool IsUpper(char32_t c);
 bool IsTitle(char32_t c);

@@ -18,12 +18,8 @@ namespace {
 // Below this many items a dict is searched one by one.
 constexpr size_t kIndexedItems = 8;
 
-template <typename... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <typename... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
+template <typename... Ts> struct Overloaded : Ts... { using Ts::operator()...; };
+template <typename... Ts> Overloaded(Ts...) -> Overloaded<Ts...>;
 
 // Reads the bits of a key that equal numbers share.
 std::string NumberKey(double number) {
@@ -31,8 +27,7 @@ std::string NumberKey(double number) {
   return absl::StrCat("f", absl::Hex(std::bit_cast<uint64_t>(number)));
 }
 
-template <typename T>
-std::string IdentityKey(const std::shared_ptr<T>& object) {
+template <typename T> std::string IdentityKey(const std::shared_ptr<T>& object) {
   return absl::StrCat("p", absl::Hex(reinterpret_cast<uintptr_t>(object.get())));
 }
 
@@ -56,27 +51,19 @@ absl::StatusOr<Value> ArrayFromJson(Budget& budget, const OrderedJson& json, int
 absl::StatusOr<Value> FromJson(Budget& budget, const OrderedJson& json, int level) {
   RETURN_IF_ERROR(budget.CheckDepth(level));
   switch (json.type()) {
-    case OrderedJson::value_t::null:
-      return Value(None{});
-    case OrderedJson::value_t::boolean:
-      return Value(json.get<bool>());
-    case OrderedJson::value_t::number_integer:
-      return Value(json.get<int64_t>());
+    case OrderedJson::value_t::null: return Value(None{});
+    case OrderedJson::value_t::boolean: return Value(json.get<bool>());
+    case OrderedJson::value_t::number_integer: return Value(json.get<int64_t>());
     case OrderedJson::value_t::number_unsigned:
       if (json.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
         return UsageError("expected integers of 64 bits in the inputs, found ", json.get<uint64_t>());
       }
       return Value(json.get<int64_t>());
-    case OrderedJson::value_t::number_float:
-      return Value(json.get<double>());
-    case OrderedJson::value_t::string:
-      return StringFromJson(json.get_ref<const std::string&>());
-    case OrderedJson::value_t::array:
-      return ArrayFromJson(budget, json, level);
-    case OrderedJson::value_t::object:
-      return ObjectFromJson(budget, json, level);
-    default:
-      return UsageError("expected JSON in the inputs, found ", json.type_name());
+    case OrderedJson::value_t::number_float: return Value(json.get<double>());
+    case OrderedJson::value_t::string: return StringFromJson(json.get_ref<const std::string&>());
+    case OrderedJson::value_t::array: return ArrayFromJson(budget, json, level);
+    case OrderedJson::value_t::object: return ObjectFromJson(budget, json, level);
+    default: return UsageError("expected JSON in the inputs, found ", json.type_name());
   }
 }
 
@@ -153,11 +140,12 @@ absl::Status DictItems::Set(Budget& budget, Value key, Value value) {
 }
 
 int Depth(const Value& value) {
-  return std::visit(Overloaded{[](const ListPtr& list) { return list->depth; }, [](const DictPtr& dict) { return dict->depth; },
-                               [](const ViewPtr& view) { return view->dict->depth + 1; },
-                               [](const IteratorPtr& iterator) { return iterator->depth; }, [](const LoopPtr& loop) { return loop->depth(); },
-                               [](const FunctionPtr& function) { return 1 + Depth(function->self); }, [](const auto&) { return 0; }},
-                    value.storage());
+  return std::visit(
+      Overloaded{[](const ListPtr& list) { return list->depth; }, [](const DictPtr& dict) { return dict->depth; },
+                 [](const ViewPtr& view) { return view->dict->depth + 1; }, [](const IteratorPtr& iterator) { return iterator->depth; },
+                 [](const LoopPtr& loop) { return loop->depth(); }, [](const FunctionPtr& function) { return 1 + Depth(function->self); },
+                 [](const auto&) { return 0; }},
+      value.storage());
 }
 
 bool Truth(const Value& value) {
@@ -241,7 +229,8 @@ absl::StatusOr<std::string> HashKey(Budget& budget, const Value& value) {
                  [](const DictPtr&) -> Result { return UsageError("unhashable type: 'dict'"); },
                  [](const ViewPtr&) -> Result { return UsageError("unhashable type: 'dict view'"); },
                  [](const RangePtr& range) -> Result {
-                   return absl::StrCat("r", range->length, ",", range->length > 0 ? range->start : 0, ",", range->length > 1 ? range->step : 0);
+                   return absl::StrCat("r", range->length, ",", range->length > 0 ? range->start : 0, ",",
+                                       range->length > 1 ? range->step : 0);
                  },
                  [](const auto& object) -> Result { return IdentityKey(object); }},
       value.storage());

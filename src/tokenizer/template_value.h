@@ -55,23 +55,18 @@ using ViewPtr = std::shared_ptr<const ViewObject>;
 
 class Value {
  public:
-  using Storage = std::variant<Undefined, None, bool, int64_t, double, TextPtr, ListPtr, DictPtr, RangePtr, ViewPtr, IteratorPtr, NamespacePtr,
-                               FunctionPtr, MacroPtr, LoopPtr>;
+  using Storage = std::variant<Undefined, None, bool, int64_t, double, TextPtr, ListPtr, DictPtr, RangePtr, ViewPtr, IteratorPtr,
+                               NamespacePtr, FunctionPtr, MacroPtr, LoopPtr>;
 
   Value() = default;  // undefined, without a message
   template <typename T>
-    requires(!std::is_same_v<std::decay_t<T>, Value> && !std::is_pointer_v<std::decay_t<T>> && std::is_constructible_v<Storage, T>)
-  Value(T&& held) : storage_(std::forward<T>(held)) {}  // NOLINT: a value is what it holds
+  requires(!std::is_same_v<std::decay_t<T>, Value> && !std::is_pointer_v<std::decay_t<T>> && std::is_constructible_v<Storage, T>)
+      Value(T&& held)
+      : storage_(std::forward<T>(held)) {}  // NOLINT: a value is what it holds
 
   const Storage& storage() const { return storage_; }
-  template <typename T>
-  const T* As() const {
-    return std::get_if<T>(&storage_);
-  }
-  template <typename T>
-  bool Is() const {
-    return std::holds_alternative<T>(storage_);
-  }
+  template <typename T> const T* As() const { return std::get_if<T>(&storage_); }
+  template <typename T> bool Is() const { return std::holds_alternative<T>(storage_); }
 
  private:
   Storage storage_;

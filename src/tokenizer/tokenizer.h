@@ -21,12 +21,12 @@ using TokenId = int32_t;
 
 // The pieces a GGUF file gives; see artifact_reader.h TokenizerFiles (this module knows no container).
 struct GgufVocabulary {
-  std::string model;                       // "gpt2" or "llama"
+  std::string model;  // "gpt2" or "llama"
   std::string pre;
   std::vector<std::string> tokens;
-  std::vector<float> scores;               // "llama" only
+  std::vector<float> scores;  // "llama" only
   std::vector<int32_t> token_types;
-  std::vector<std::string> merges;         // "gpt2" only: "a b"
+  std::vector<std::string> merges;  // "gpt2" only: "a b"
   int64_t bos_id = -1, eos_id = -1, unk_id = -1, pad_id = -1, eot_id = -1;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
   std::string chat_template;
@@ -37,10 +37,10 @@ struct ByteRange {
 };
 
 struct EncodeOptions {
-  bool add_special_tokens = true;          // BOS/EOS as the tokenizer's post-processor or add_bos says
-  bool parse_special = false;              // special tokens in the text become their ids
-  // With parse_special: what a user wrote, ascending and disjoint. A special token that touches one of these ranges stays ordinary text, which
-  // is encoded together with the text around it.
+  bool add_special_tokens = true;  // BOS/EOS as the tokenizer's post-processor or add_bos says
+  bool parse_special = false;      // special tokens in the text become their ids
+  // With parse_special: what a user wrote, ascending and disjoint. A special token that touches one of these ranges stays ordinary text,
+  // which is encoded together with the text around it.
   absl::Span<const ByteRange> user_text = {};
 };
 
@@ -62,10 +62,10 @@ class Tokenizer {
   // Raw bytes one token adds in the middle of a text (may be part of a UTF-8 sequence). Empty for special and unknown ids.
   virtual std::string TokenBytes(TokenId id) const = 0;
 
-  virtual int64_t vocab_size() const = 0;                       // largest id + 1
+  virtual int64_t vocab_size() const = 0;  // largest id + 1
   virtual bool IsSpecial(TokenId id) const = 0;
   virtual std::optional<TokenId> FindToken(absl::string_view token) const = 0;  // by its text in the vocabulary
-  virtual std::string TokenText(TokenId id) const = 0;          // its text in the vocabulary ("Ġthe", "<|im_end|>")
+  virtual std::string TokenText(TokenId id) const = 0;                          // its text in the vocabulary ("Ġthe", "<|im_end|>")
   virtual std::optional<TokenId> bos_id() const = 0;
   virtual std::optional<TokenId> eos_id() const = 0;
   // Whether SentencePiece-style decoding drops one leading space of a whole text.

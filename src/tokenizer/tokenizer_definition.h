@@ -31,22 +31,22 @@ enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWith
 
 struct PreTokenizerStep {
   enum Kind { kSplit, kByteLevel, kDigits, kMetaspace, kWhitespace, kWhitespaceSplit } kind = kSplit;
-  TextPattern pattern;                                  // kSplit
-  SplitBehavior behavior = SplitBehavior::kIsolated;    // kSplit
-  bool invert = false;                                  // kSplit
-  bool add_prefix_space = false, use_regex = true;      // kByteLevel
-  bool individual_digits = false;                       // kDigits
-  std::string replacement;                              // kMetaspace, one character
+  TextPattern pattern;                                         // kSplit
+  SplitBehavior behavior = SplitBehavior::kIsolated;           // kSplit
+  bool invert = false;                                         // kSplit
+  bool add_prefix_space = false, use_regex = true;             // kByteLevel
+  bool individual_digits = false;                              // kDigits
+  std::string replacement;                                     // kMetaspace, one character
   enum Prepend { kNever, kFirst, kAlways } prepend = kAlways;  // kMetaspace
-  bool split = true;                                    // kMetaspace
+  bool split = true;                                           // kMetaspace
 };
 
 struct DecoderStep {
   enum Kind { kByteLevel, kReplace, kByteFallback, kFuse, kStrip, kMetaspace } kind = kByteLevel;
-  TextPattern pattern;                // kReplace
-  std::string content;                // kReplace; kStrip and kMetaspace: the one character
-  int64_t start = 0, stop = 0;        // kStrip: how many at most
-  bool drops_leading = false;         // kMetaspace: the replacement vanishes in the first token
+  TextPattern pattern;          // kReplace
+  std::string content;          // kReplace; kStrip and kMetaspace: the one character
+  int64_t start = 0, stop = 0;  // kStrip: how many at most
+  bool drops_leading = false;   // kMetaspace: the replacement vanishes in the first token
 };
 
 struct AddedToken {
@@ -69,8 +69,8 @@ struct TokenizerDefinition {
   std::vector<AddedToken> added_tokens;
   std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> pre_tokenizer;
-  std::vector<TokenId> prefix_ids, suffix_ids;        // the post-processor
-  std::optional<std::vector<DecoderStep>> decoder;    // none: tokens joined by spaces
+  std::vector<TokenId> prefix_ids, suffix_ids;      // the post-processor
+  std::optional<std::vector<DecoderStep>> decoder;  // none: tokens joined by spaces
 
   std::optional<TokenId> bos_id, eos_id, pad_id;
   std::string chat_template;

@@ -27,11 +27,11 @@ TEST(TokenizerDefinitionTest, AcceptsWhatAgrees) {
 
 TEST(TokenizerDefinitionTest, RefusesAddedTokensThatContradict) {
   const AddedToken bad[] = {
-      {.id = 9, .content = ""},     {.id = 0, .content = "b2"},  // the id of "a"
-      {.id = 5, .content = "a"},                                  // another id than in the vocabulary
-      {.id = 7, .content = "<t>"},                                // the id of "<s>"
-      {.id = 8, .content = "<s>"},                                // twice
-      {.id = -1, .content = "x"},   {.id = kMaxTokenId + 1, .content = "y"},
+      {.id = 9, .content = ""},    {.id = 0, .content = "b2"},  // the id of "a"
+      {.id = 5, .content = "a"},                                // another id than in the vocabulary
+      {.id = 7, .content = "<t>"},                              // the id of "<s>"
+      {.id = 8, .content = "<s>"},                              // twice
+      {.id = -1, .content = "x"},  {.id = kMaxTokenId + 1, .content = "y"},
   };
   for (const AddedToken& token : bad) {
     TokenizerDefinition definition = Small();

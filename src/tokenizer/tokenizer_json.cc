@@ -33,8 +33,7 @@ Element Member(dom::object object, std::string_view key) {
   return element;
 }
 
-template <typename Value>
-bool Get(const Element& element, Value* value) {
+template <typename Value> bool Get(const Element& element, Value* value) {
   return element.has_value() && element->get(*value) == simdjson::SUCCESS;
 }
 
@@ -70,8 +69,7 @@ absl::Status ReadVocabulary(const Element& element, Vocabulary* vocabulary) {
   for (const dom::key_value_pair entry : entries) {
     int64_t id = 0;
     if (entry.value.get(id) != simdjson::SUCCESS || id < 0 || id > max_id) {
-      return BadFileError("vocab: '", Printable(View(entry.key)), "': expected an id from 0 to ", max_id, ", found ",
-                          Shown(entry.value));
+      return BadFileError("vocab: '", Printable(View(entry.key)), "': expected an id from 0 to ", max_id, ", found ", Shown(entry.value));
     }
     RETURN_IF_ERROR(Annotate(vocabulary->Add(View(entry.key), static_cast<TokenId>(id)), "vocab"));
   }
@@ -296,8 +294,8 @@ void AppendAddedTokens(const std::vector<AddedToken>& tokens, std::string* out) 
   out->push_back('[');
   const char* separator = "\n  ";
   for (const AddedToken& token : tokens) {
-    const OrderedJson entry = {{"id", token.id},           {"content", token.content}, {"single_word", token.single_word},
-                               {"lstrip", token.lstrip},   {"rstrip", token.rstrip},   {"normalized", token.normalized},
+    const OrderedJson entry = {{"id", token.id},          {"content", token.content}, {"single_word", token.single_word},
+                               {"lstrip", token.lstrip},  {"rstrip", token.rstrip},   {"normalized", token.normalized},
                                {"special", token.special}};
     absl::StrAppend(out, separator, DumpJson(entry));
     separator = ",\n  ";
@@ -349,7 +347,8 @@ TokenizerJsonFiles WriteTokenizerJson(const TokenizerDefinition& definition) {
   } else {
     out.append("null");
   }
-  absl::StrAppend(&out, ",\n  \"continuing_subword_prefix\": null,\n  \"end_of_word_suffix\": null,\n  \"fuse_unk\": ", flag(definition.fuse_unk),
+  absl::StrAppend(&out,
+                  ",\n  \"continuing_subword_prefix\": null,\n  \"end_of_word_suffix\": null,\n  \"fuse_unk\": ", flag(definition.fuse_unk),
                   ",\n  \"byte_fallback\": ", flag(definition.byte_fallback), ",\n  \"ignore_merges\": ", flag(definition.ignore_merges),
                   ",\n  \"vocab\": ");
   AppendVocabulary(definition.vocabulary, &out);

@@ -10,7 +10,8 @@ namespace {
 
 constexpr char kSmall[] = R"({"version":"1.0","truncation":null,"added_tokens":[{"id":3,"content":"<s>","special":true}],"normalizer":null,
   "pre_tokenizer":null,"post_processor":null,"decoder":{"type":"ByteLevel"},
-  "model":{"type":"BPE","dropout":null,"unk_token":null,"fuse_unk":false,"byte_fallback":false,"vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})";
+  "model":{"type":"BPE","dropout":null,"unk_token":null,"fuse_unk":false,"byte_fallback":false,
+   "vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})";
 
 // kSmall with one part replaced.
 std::string With(absl::string_view part, absl::string_view replacement) {
@@ -44,7 +45,8 @@ TEST(TokenizerJsonTest, MergesAsPairsAndNoType) {
 }
 
 TEST(TokenizerJsonTest, Config) {
-  const auto definition = ReadTokenizerJson(kSmall, R"({"bos_token":{"content":"<s>"},"eos_token":"ab","chat_template":"{{ x }}","add_bos_token":true})");
+  const auto definition = ReadTokenizerJson(
+      kSmall, R"({"bos_token":{"content":"<s>"},"eos_token":"ab","chat_template":"{{ x }}","add_bos_token":true})");
   ASSERT_TRUE(definition.ok()) << definition.status();
   EXPECT_EQ(definition->bos_id, 3);
   EXPECT_EQ(definition->eos_id, 2);
@@ -122,7 +124,8 @@ TEST(TokenizerJsonTest, WritesWhatItReads) {
   definition.merges = {{0, 2, 4}};
   definition.byte_fallback = definition.fuse_unk = definition.ignore_merges = true;
   definition.unk_id = 14;
-  definition.added_tokens = {{.id = 16, .content = "<s>", .lstrip = true, .special = true}, {.id = 40, .content = "x\ty", .single_word = true, .rstrip = true, .normalized = true}};
+  definition.added_tokens = {{.id = 16, .content = "<s>", .lstrip = true, .special = true},
+                             {.id = 40, .content = "x\ty", .single_word = true, .rstrip = true, .normalized = true}};
   definition.normalizer = {{.kind = NormalizerStep::kNfc}, {.kind = NormalizerStep::kPrepend, .content = "_"}};
   definition.prefix_ids = {16};
   definition.decoder = std::vector<DecoderStep>{{.kind = DecoderStep::kFuse}};

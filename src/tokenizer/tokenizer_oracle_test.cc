@@ -37,7 +37,9 @@ Json ReadJsonFile(const std::string& path) {
 }
 
 GgufVocabulary ToVocabulary(const Json& json) {
-  const auto flag = [&](const char* key) { return json.at(key).is_null() ? std::optional<bool>() : std::optional<bool>(json.at(key).get<bool>()); };
+  const auto flag = [&](const char* key) {
+    return json.at(key).is_null() ? std::optional<bool>() : std::optional<bool>(json.at(key).get<bool>());
+  };
   GgufVocabulary gguf;
   gguf.model = json.at("model");
   gguf.pre = json.at("pre");
@@ -90,8 +92,8 @@ std::string RepeatText(const Json& item) {
 void ExpectSame(const Tokenizer& tokenizer, const Json& item, const Json& expected) {
   const std::string text = RepeatText(item);
   const std::string shown = Printable(text, 100);
-  const absl::StatusOr<std::vector<TokenId>> ids =
-      tokenizer.Encode(text, {item.value("add_special_tokens", false), item.value("parse_special", false)});
+  const absl::StatusOr<std::vector<TokenId>> ids = tokenizer.Encode(
+      text, {item.value("add_special_tokens", false), item.value("parse_special", false)});
   ASSERT_TRUE(ids.ok()) << ids.status();
   // Not EXPECT_EQ of the vectors: it would print a megabyte.
   EXPECT_TRUE(*ids == expected.at("ids").get<std::vector<TokenId>>()) << shown;

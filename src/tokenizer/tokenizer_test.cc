@@ -180,7 +180,8 @@ TEST(StreamDetokenizerTest, DropsOneLeadingSpaceOfSentencePieceText) {
 TEST(TokenizerTest, NamedTokensComeFromTheConfig) {
   const absl::StatusOr<std::string> json = ReadFile(GoldenPath("digits_byte_level.tokenizer.json"));
   ASSERT_TRUE(json.ok());
-  const auto tokenizer = Tokenizer::FromJson(*json, R"({"bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": false}, "pad_token": null})");
+  const auto tokenizer = Tokenizer::FromJson(
+      *json, R"({"bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": false}, "pad_token": null})");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   EXPECT_EQ((*tokenizer)->bos_id(), (*tokenizer)->FindToken("<s>"));
   EXPECT_EQ((*tokenizer)->eos_id(), (*tokenizer)->FindToken("</s>"));

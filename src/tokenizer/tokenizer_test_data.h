@@ -13,20 +13,15 @@ namespace pith {
 
 // One random code point: a quarter ASCII, white space and apostrophes often, then ever larger ranges. No surrogates.
 inline char32_t RandomCodePoint(RandomStream* random) {
-  static constexpr char32_t kFrequent[] = {' ', ' ', ' ', '\n', '\t', '\r', '\'', 's', 'l', 'e', 'T', '0', '9', 0xA0, 0x3000, 0x17F, 0x2581};
+  static constexpr char32_t kFrequent[] = {' ', ' ', ' ', '\n', '\t', '\r',   '\'',  's',   'l',
+                                           'e', 'T', '0', '9',  0xA0, 0x3000, 0x17F, 0x2581};
   switch (random->Below(6)) {
-    case 0:
-      return 32 + static_cast<char32_t>(random->Below(95));
-    case 1:
-      return kFrequent[random->Below(std::size(kFrequent))];
-    case 2:
-      return static_cast<char32_t>(random->Below(0x800));
-    case 3:
-      return 0x800 + static_cast<char32_t>(random->Below(0xD800 - 0x800));
-    case 4:
-      return 0xE000 + static_cast<char32_t>(random->Below(0x2000));
-    default:
-      return 0x10000 + static_cast<char32_t>(random->Below(random->Below(2) == 0 ? 0x10000 : 0x100000));
+    case 0: return 32 + static_cast<char32_t>(random->Below(95));
+    case 1: return kFrequent[random->Below(std::size(kFrequent))];
+    case 2: return static_cast<char32_t>(random->Below(0x800));
+    case 3: return 0x800 + static_cast<char32_t>(random->Below(0xD800 - 0x800));
+    case 4: return 0xE000 + static_cast<char32_t>(random->Below(0x2000));
+    default: return 0x10000 + static_cast<char32_t>(random->Below(random->Below(2) == 0 ? 0x10000 : 0x100000));
   }
 }
 

@@ -19,9 +19,10 @@ constexpr CodePointRange kNewerLetters[] = {
     {0x18CFF, 0x18CFF}, {0x1E5D0, 0x1E5ED}, {0x1E5F0, 0x1E5F0}, {0x2EBF0, 0x2EE5D}};
 constexpr CodePointRange kNewerNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x16130, 0x16139},
                                             {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9}, {0x1E5F1, 0x1E5FA}};
-constexpr CodePointRange kNewerMarks[] = {
-    {0x897, 0x897},     {0x10D69, 0x10D6D}, {0x10EFC, 0x10EFC}, {0x113B8, 0x113C0}, {0x113C2, 0x113C2}, {0x113C5, 0x113C5}, {0x113C7, 0x113CA},
-    {0x113CC, 0x113D0}, {0x113D2, 0x113D2}, {0x113E1, 0x113E2}, {0x11F5A, 0x11F5A}, {0x1611E, 0x1612F}, {0x1E5EE, 0x1E5EF}};
+constexpr CodePointRange kNewerMarks[] = {{0x897, 0x897},     {0x10D69, 0x10D6D}, {0x10EFC, 0x10EFC}, {0x113B8, 0x113C0},
+                                          {0x113C2, 0x113C2}, {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D0},
+                                          {0x113D2, 0x113D2}, {0x113E1, 0x113E2}, {0x11F5A, 0x11F5A}, {0x1611E, 0x1612F},
+                                          {0x1E5EE, 0x1E5EF}};
 
 // The property White_Space (PropList.txt).
 constexpr CodePointRange kSpaces[] = {{0x09, 0x0D},     {0x20, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680},
@@ -35,26 +36,19 @@ uint8_t ClassOfCategory(utf8proc_category_t category) {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      return kClassLetter | kClassWord;
+    case UTF8PROC_CATEGORY_LO: return kClassLetter | kClassWord;
     case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-      return kClassNumber | kClassWord;
-    case UTF8PROC_CATEGORY_NO:
-      return kClassNumber;
+    case UTF8PROC_CATEGORY_NL: return kClassNumber | kClassWord;
+    case UTF8PROC_CATEGORY_NO: return kClassNumber;
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-      return kClassMark | kClassWord;
-    case UTF8PROC_CATEGORY_PC:
-      return kClassWord;
-    default:
-      return 0;
+    case UTF8PROC_CATEGORY_ME: return kClassMark | kClassWord;
+    case UTF8PROC_CATEGORY_PC: return kClassWord;
+    default: return 0;
   }
 }
 
-template <size_t kCount>
-void AddClass(const CodePointRange (&ranges)[kCount], uint8_t classes, std::vector<uint8_t>* table) {
+template <size_t kCount> void AddClass(const CodePointRange (&ranges)[kCount], uint8_t classes, std::vector<uint8_t>* table) {
   for (const CodePointRange& range : ranges) {
     for (char32_t c = range.first; c <= range.last; ++c) (*table)[c] |= classes;
   }

@@ -34,8 +34,8 @@ TEST(UnicodeClassTest, SomeCharacters) {
   EXPECT_EQ(classes(0x00BD), kClassNumber);               // one half: a number, no word character
   EXPECT_EQ(classes(0x2167), kClassNumber | kClassWord);  // Roman numeral eight
   EXPECT_EQ(classes(0x0301), kClassMark | kClassWord);
-  EXPECT_EQ(classes(0x24B6), kClassWord);                 // circled A
-  EXPECT_EQ(classes(0x2EBF0), kClassLetter | kClassWord); // new in Unicode 15.1
+  EXPECT_EQ(classes(0x24B6), kClassWord);                  // circled A
+  EXPECT_EQ(classes(0x2EBF0), kClassLetter | kClassWord);  // new in Unicode 15.1
   EXPECT_FALSE(HasUnicodeClass(0x110000, 0xFF));
 }
 

@@ -34,11 +34,13 @@ TEST(Utf8Test, EverySingleCodePointSteps) {
 // Table 3-11 and 3-8 of the Unicode standard: one U+FFFD per maximal subpart.
 TEST(Utf8Test, ReplacesMaximalSubparts) {
   const std::string bad = kReplacementUtf8;
-  EXPECT_EQ(ReplaceInvalidUtf8("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64"), "a" + bad + bad + bad + "b" + bad + "c" + bad + bad + "d");
-  EXPECT_EQ(ReplaceInvalidUtf8("\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41"), bad + bad + bad + bad + bad + bad + bad + bad + "A");  // overlong forms
-  EXPECT_EQ(ReplaceInvalidUtf8("\xED\xA0\x80"), bad + bad + bad);                                                            // a surrogate
-  EXPECT_EQ(ReplaceInvalidUtf8("\xF4\x90\x80\x80"), bad + bad + bad + bad);                                                  // above U+10FFFF
-  EXPECT_EQ(ReplaceInvalidUtf8("\xE2\x82"), bad);                                                                            // cut off
+  EXPECT_EQ(ReplaceInvalidUtf8("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64"),
+            "a" + bad + bad + bad + "b" + bad + "c" + bad + bad + "d");
+  EXPECT_EQ(ReplaceInvalidUtf8("\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41"),
+            bad + bad + bad + bad + bad + bad + bad + bad + "A");            // overlong forms
+  EXPECT_EQ(ReplaceInvalidUtf8("\xED\xA0\x80"), bad + bad + bad);            // a surrogate
+  EXPECT_EQ(ReplaceInvalidUtf8("\xF4\x90\x80\x80"), bad + bad + bad + bad);  // above U+10FFFF
+  EXPECT_EQ(ReplaceInvalidUtf8("\xE2\x82"), bad);                            // cut off
   EXPECT_EQ(ReplaceInvalidUtf8("ok \xE2\x82\xAC"), "ok \xE2\x82\xAC");
 }
 

@@ -29,7 +29,8 @@ absl::Status Vocabulary::Add(absl::string_view text, TokenId id) {
   if (id < 0 || id > kMaxTokenId) {
     return BadFileError("token '", Printable(text), "': expected an id from 0 to ", kMaxTokenId, ", found ", id);
   }
-  if (Has(id)) return BadFileError("token '", Printable(text), "': expected an id of its own, found ", id, ", which is '", Printable(Text(id)), "'");
+  if (Has(id))
+    return BadFileError("token '", Printable(text), "': expected an id of its own, found ", id, ", which is '", Printable(Text(id)), "'");
   const absl::string_view stored = Store(text);
   if (const auto [other, fresh] = ids_.emplace(stored, id); !fresh) {
     return BadFileError("token '", Printable(text), "': expected it once, found it as ", other->second, " and ", id);

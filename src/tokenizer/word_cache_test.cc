@@ -16,9 +16,9 @@ TEST(WordCacheTest, RemembersAndReplaces) {
   cache.Insert("word", 1, {3, 4});
   EXPECT_TRUE(cache.Find("word", 1, &ids));
   EXPECT_EQ(ids, (std::vector<TokenId>{7, 3, 4}));
-  EXPECT_FALSE(cache.Find("ward", 1, &ids));   // the same slot, another word
+  EXPECT_FALSE(cache.Find("ward", 1, &ids));  // the same slot, another word
   EXPECT_FALSE(cache.Find("words", 1, &ids));
-  cache.Insert("ward", 1, {});                 // a word may have no ids
+  cache.Insert("ward", 1, {});  // a word may have no ids
   EXPECT_TRUE(cache.Find("ward", 1, &ids));
   EXPECT_FALSE(cache.Find("word", 1, &ids));
   EXPECT_EQ(ids.size(), 3u);

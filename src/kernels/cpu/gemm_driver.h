@@ -28,38 +28,35 @@ namespace pith {
 namespace {
 
 constexpr int64_t kRowBlock = 64;
-constexpr int64_t kPrefetchBytes = 3072;  // ahead in each panel's codes
+constexpr int64_t kPrefetchBytes = 3072;            // ahead in each panel's codes
 constexpr int64_t kMaxSums = 8 * kMaxOffsetGroups;  // sum_a of a row block: at least 8 rows at the largest number of groups
 
 PITH_ALWAYS_INLINE int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// What a row block shares. `scratch` and `converted` belong to the call.
-template <typename Lanes>
-struct RowBlock {
+// What the tiles of a row block share.
+template <typename Lanes> struct RowBlock {
   const GemmParams* params;
   PanelLayout layout;
   int64_t row_begin, rows;
-  const float* sums;                         // [rows][groups]
-  typename Lanes::Activation* converted;     // activations of one chunk, for ISAs that convert them
-  int64_t converted_k = -1;                  // the chunk it holds
+  const float* sums;                      // [rows][groups]
+  typename Lanes::Activation* converted;  // activations of one chunk, for ISAs that convert them
+  int64_t converted_k = -1;               // the chunk it holds
 };
 
 // One tile's work: rows x panels over the chunk [k_begin, k_end).
-template <typename Lanes>
-struct TileArgs {
+template <typename Lanes> struct TileArgs {
   const PanelLayout* layout;
-  const uint8_t* panel;                            // the first one; they lie one after the other
-  const uint8_t* scratch;                          // decoded planes of the chunk, panels interleaved; or null
-  const typename Lanes::Activation* activation;    // row 0, at k_begin
+  const uint8_t* panel;                          // the first one; they lie one after the other
+  const uint8_t* scratch;                        // decoded planes of the chunk, panels interleaved; or null
+  const typename Lanes::Activation* activation;  // row 0, at k_begin
   int64_t activation_stride;
   int64_t k_begin, k_end;
-  const float* sums;                               // row 0
-  float* acc;                                      // [rows][panels][16] parked accumulators of the current group
-  float* total;                                    // [rows][panels][16]
+  const float* sums;  // row 0
+  float* acc;         // [rows][panels][16] parked accumulators of the current group
+  float* total;       // [rows][panels][16]
 };
 
-template <typename Lanes>
-PITH_ALWAYS_INLINE typename Lanes::Vec LoadGroupValue(const uint8_t* base, GemmScale type, int64_t group) {
+template <typename Lanes> PITH_ALWAYS_INLINE typename Lanes::Vec LoadGroupValue(const uint8_t* base, GemmScale type, int64_t group) {
   if (type == GemmScale::kF16) return Lanes::LoadF16(base + group * kGemmPanel * 2);
   if (type == GemmScale::kBf16) return Lanes::LoadBf16(base + group * kGemmPanel * 2);
   return Lanes::Load(reinterpret_cast<const float*>(base + group * kGemmPanel * 4));
@@ -134,8 +131,7 @@ PITH_ALWAYS_INLINE void AccumulateCodes(const TileArgs<Lanes>& args, int64_t g, 
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
       __builtin_prefetch(code + p * panel_bytes + ahead);
-      MultiplyUnit<Lanes, Format, R, P>(Format::Load(code + p * panel_bytes), Format::kUnitK / Lanes::kPlaneK, p, activation,
-                                        stride, acc);
+      MultiplyUnit<Lanes, Format, R, P>(Format::Load(code + p * panel_bytes), Format::kUnitK / Lanes::kPlaneK, p, activation, stride, acc);
     }
   }
   const int64_t rest = length - units * Format::kUnitK;
@@ -211,8 +207,7 @@ __attribute__((noinline)) void MultiplyTile(const TileArgs<Lanes>& args) {
 }
 
 // The end of the chunk of k that starts at k: whole groups, or a part of one larger group that ends with a unit.
-template <typename Format>
-PITH_ALWAYS_INLINE int64_t ChunkEnd(const PanelLayout& layout, int64_t k_size, int64_t k, int64_t chunk) {
+template <typename Format> PITH_ALWAYS_INLINE int64_t ChunkEnd(const PanelLayout& layout, int64_t k_size, int64_t k, int64_t chunk) {
   if (layout.group_size <= chunk) return Min(k + chunk / layout.group_size * layout.group_size, k_size);
   const int64_t group_end = (k / layout.group_size + 1) * layout.group_size;
   return Min(k + chunk / Format::kUnitK * Format::kUnitK, group_end);
@@ -231,7 +226,8 @@ PITH_ALWAYS_INLINE void SetActivations(RowBlock<Lanes>* block, int64_t k_begin, 
   } else {
     const int64_t length = k_end - k_begin;
     if (block->converted_k != k_begin) {
-      for (int64_t r = 0; r < block->rows; ++r) Lanes::Convert(activation + r * params.activation_stride, length, block->converted + r * length);
+      for (int64_t r = 0; r < block->rows; ++r)
+        Lanes::Convert(activation + r * params.activation_stride, length, block->converted + r * length);
       block->converted_k = k_begin;
     }
     args->activation = block->converted;
@@ -251,8 +247,7 @@ PITH_ALWAYS_INLINE void StorePanel(const GemmParams& params, int64_t row, int64_
   }
 }
 
-template <typename Lanes, typename Format, int R, int P>
-PITH_ALWAYS_INLINE void ComputeDirect(RowBlock<Lanes>* block, int64_t panel) {
+template <typename Lanes, typename Format, int R, int P> PITH_ALWAYS_INLINE void ComputeDirect(RowBlock<Lanes>* block, int64_t panel) {
   const GemmParams& params = *block->params;
   alignas(64) float acc[R * P * kGemmPanel] = {}, total[R * P * kGemmPanel] = {};
   TileArgs<Lanes> args;
@@ -274,8 +269,7 @@ PITH_ALWAYS_INLINE void ComputeDirect(RowBlock<Lanes>* block, int64_t panel) {
   }
 }
 
-template <typename Lanes, typename Format, int R>
-void RunDirect(RowBlock<Lanes>* block) {
+template <typename Lanes, typename Format, int R> void RunDirect(RowBlock<Lanes>* block) {
   constexpr int P = Lanes::DirectPanels(R);
   int64_t panel = block->params->panel_begin;
   const int64_t end = block->params->panel_end;
@@ -289,15 +283,13 @@ void RunDirect(RowBlock<Lanes>* block) {
 }
 
 // Calls RunDirect for the block's number of rows, at most Lanes::kDirectRows.
-template <typename Lanes, typename Format, int R>
-void DispatchDirect(RowBlock<Lanes>* block) {
+template <typename Lanes, typename Format, int R> void DispatchDirect(RowBlock<Lanes>* block) {
   if (block->rows == R) return RunDirect<Lanes, Format, R>(block);
   if constexpr (R > 1) DispatchDirect<Lanes, Format, R - 1>(block);
 }
 
 // Decodes [k_begin, k_end) of the P panels into planes, panels interleaved. Groups start with a unit, so planes are dense in k.
-template <typename Lanes, typename Format, int P>
-void DecodeChunk(const TileArgs<Lanes>& args, uint8_t* scratch) {
+template <typename Lanes, typename Format, int P> void DecodeChunk(const TileArgs<Lanes>& args, uint8_t* scratch) {
   const PanelLayout& layout = *args.layout;
   for (int64_t k = args.k_begin; k < args.k_end;) {
     const int64_t g = k / layout.group_size;
@@ -324,15 +316,13 @@ void DecodeChunk(const TileArgs<Lanes>& args, uint8_t* scratch) {
 }
 
 // Runs the tile of exactly `rows` rows, at most R.
-template <typename Lanes, typename Format, int R, int P>
-void DispatchTile(const TileArgs<Lanes>& args, int64_t rows) {
+template <typename Lanes, typename Format, int R, int P> void DispatchTile(const TileArgs<Lanes>& args, int64_t rows) {
   if (rows == R) return MultiplyTile<Lanes, Format, !Format::kDecodeIsLoad, R, P>(args);
   if constexpr (R > 1) DispatchTile<Lanes, Format, R - 1, P>(args, rows);
 }
 
 // P panels from `panel` on, for all rows of the block.
-template <typename Lanes, typename Format, int P>
-void ComputeBlocked(RowBlock<Lanes>* block, int64_t panel, uint8_t* scratch) {
+template <typename Lanes, typename Format, int P> void ComputeBlocked(RowBlock<Lanes>* block, int64_t panel, uint8_t* scratch) {
   const GemmParams& params = *block->params;
   alignas(64) float acc[kRowBlock * P * kGemmPanel], total[kRowBlock * P * kGemmPanel];
   const int64_t state = block->rows * P * kGemmPanel;
@@ -343,7 +333,8 @@ void ComputeBlocked(RowBlock<Lanes>* block, int64_t panel, uint8_t* scratch) {
   args.scratch = scratch;
   const int64_t tiles = (block->rows + Lanes::kTileRows - 1) / Lanes::kTileRows;
   for (int64_t k = 0; k < params.problem.k;) {
-    const int64_t end = ChunkEnd<Format>(block->layout, params.problem.k, k, Format::kDecodeIsLoad ? Lanes::kDirectChunkK : Lanes::kScratchChunkK);
+    const int64_t end = ChunkEnd<Format>(block->layout, params.problem.k, k,
+                                         Format::kDecodeIsLoad ? Lanes::kDirectChunkK : Lanes::kScratchChunkK);
     SetActivations(block, k, end, &args);
     if constexpr (!Format::kDecodeIsLoad) DecodeChunk<Lanes, Format, P>(args, scratch);
     const typename Lanes::Activation* activation = args.activation;
@@ -364,8 +355,7 @@ void ComputeBlocked(RowBlock<Lanes>* block, int64_t panel, uint8_t* scratch) {
   }
 }
 
-template <typename Lanes, typename Format>
-void RunBlocked(RowBlock<Lanes>* block) {
+template <typename Lanes, typename Format> void RunBlocked(RowBlock<Lanes>* block) {
   constexpr int P = Lanes::kTilePanels;
   alignas(64) uint8_t scratch[Lanes::kScratchChunkK / Lanes::kPlaneK * P * Lanes::kPlaneBytes];
   int64_t panel = block->params->panel_begin;
@@ -380,8 +370,7 @@ void RunBlocked(RowBlock<Lanes>* block) {
 }
 
 // Sums of the activations of every group of the block's rows.
-template <typename Lanes>
-void ComputeSums(const RowBlock<Lanes>& block, float* sums) {
+template <typename Lanes> void ComputeSums(const RowBlock<Lanes>& block, float* sums) {
   const GemmParams& params = *block.params;
   for (int64_t r = 0; r < block.rows; ++r) {
     const uint16_t* row = params.activation + (block.row_begin + r) * params.activation_stride;
@@ -392,8 +381,7 @@ void ComputeSums(const RowBlock<Lanes>& block, float* sums) {
 }
 
 // GemmKernelEntry::run of a row: layout of the problem, then row blocks of nearly equal size.
-template <typename Lanes, typename Format>
-void RunGemm(const GemmParams& params) {
+template <typename Lanes, typename Format> void RunGemm(const GemmParams& params) {
   alignas(64) float sums[Format::kDense ? 1 : kMaxSums];
   alignas(64) typename Lanes::Activation converted[Lanes::kConvertedSize];
   RowBlock<Lanes> block{&params, Format::Layout(params.problem), 0, 0, sums, converted};

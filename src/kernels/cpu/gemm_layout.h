@@ -24,14 +24,14 @@ namespace pith {
 enum class GroupOffset : int32_t { kNone = 0, kZeroPoint = 1, kMin = 2 };
 
 struct PanelLayout {
-  int64_t groups = 1;          // dense: 1 group of k
+  int64_t groups = 1;  // dense: 1 group of k
   int64_t group_size = 0;
-  int64_t center = 0;          // 2^(bits-1): what was subtracted from the codes
+  int64_t center = 0;  // 2^(bits-1): what was subtracted from the codes
   GemmScale scale = GemmScale::kF32;
   GroupOffset offset = GroupOffset::kNone;
-  int64_t group_bytes = 0;     // codes of one group
-  int64_t offset_begin = 0;    // byte offset of zero points or mins in the panel
-  int64_t code_begin = 0;      // byte offset of the codes
+  int64_t group_bytes = 0;   // codes of one group
+  int64_t offset_begin = 0;  // byte offset of zero points or mins in the panel
+  int64_t code_begin = 0;    // byte offset of the codes
   int64_t panel_bytes = 0;
 };
 

@@ -71,8 +71,7 @@ void PackW4Group(const uint8_t* code, const PanelLayout& layout, int64_t j, uint
   }
 }
 
-template <typename PackGroup>
-void PrepackQuantized(const GemmPrepackParams& params, const PanelLayout& layout, PackGroup pack_group) {
+template <typename PackGroup> void PrepackQuantized(const GemmPrepackParams& params, const PanelLayout& layout, PackGroup pack_group) {
   const GemmProblem& problem = params.problem;
   for (int64_t p = params.panel_begin; p < params.panel_end; ++p) {
     uint8_t* panel = params.out + p * layout.panel_bytes;

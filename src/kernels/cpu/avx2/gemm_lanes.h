@@ -22,8 +22,8 @@ struct Lanes {
   static constexpr int kPlaneK = 1, kPlaneBytes = 64;
   static constexpr int kDirectRows = 4;
   static constexpr int64_t kDirectChunkK = 1024;
-  static constexpr int kTileRows = 6, kTilePanels = 1;   // 12 accumulators, 2 registers of weights
-  static constexpr int64_t kScratchChunkK = 256;         // 16 KiB of planes
+  static constexpr int kTileRows = 6, kTilePanels = 1;                   // 12 accumulators, 2 registers of weights
+  static constexpr int64_t kScratchChunkK = 256;                         // 16 KiB of planes
   static constexpr int64_t kConvertedSize = kRowBlock * kScratchChunkK;  // and kDirectRows * kDirectChunkK
   static constexpr int DirectPanels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 

@@ -21,8 +21,8 @@ struct Lanes {
   static constexpr int kPlaneK = 1, kPlaneBytes = 64;
   static constexpr int kDirectRows = 8;
   static constexpr int64_t kDirectChunkK = 1024;
-  static constexpr int kTileRows = 6, kTilePanels = 4;   // 24 accumulators, 4 planes
-  static constexpr int64_t kScratchChunkK = 128;         // 32 KiB of planes
+  static constexpr int kTileRows = 6, kTilePanels = 4;                   // 24 accumulators, 4 planes
+  static constexpr int64_t kScratchChunkK = 128;                         // 32 KiB of planes
   static constexpr int64_t kConvertedSize = kRowBlock * kScratchChunkK;  // and kDirectRows * kDirectChunkK
   static constexpr int DirectPanels(int rows) { return rows <= 4 ? 4 : 2; }
 
@@ -55,7 +55,8 @@ struct Lanes {
   static PITH_ALWAYS_INLINE void Convert(const uint16_t* in, int64_t count, float* out) {
     int64_t i = 0;
     for (; i + 16 <= count; i += 16) _mm512_storeu_ps(out + i, Bf16ToFloat(Load256(in + i)));
-    if (i < count) _mm512_mask_storeu_ps(out + i, static_cast<__mmask16>((1u << (count - i)) - 1), Bf16ToFloat(LoadRest(in + i, count - i)));
+    if (i < count)
+      _mm512_mask_storeu_ps(out + i, static_cast<__mmask16>((1u << (count - i)) - 1), Bf16ToFloat(LoadRest(in + i, count - i)));
   }
   // Sum of `count` activations: lane i of 16 sums i, i + 16, ..., then a fixed tree.
   static PITH_ALWAYS_INLINE float Sum(const uint16_t* activation, int64_t count) {

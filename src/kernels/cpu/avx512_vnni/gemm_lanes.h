@@ -23,8 +23,8 @@ struct Lanes {
   static constexpr int kPlaneK = 2, kPlaneBytes = 64;
   static constexpr int kDirectRows = 8;
   static constexpr int64_t kDirectChunkK = 1024;
-  static constexpr int kTileRows = 6, kTilePanels = 4;   // 24 accumulators, 4 planes
-  static constexpr int64_t kScratchChunkK = 256;         // 32 KiB of planes
+  static constexpr int kTileRows = 6, kTilePanels = 4;  // 24 accumulators, 4 planes
+  static constexpr int64_t kScratchChunkK = 256;        // 32 KiB of planes
   static constexpr int DirectPanels(int rows) { return rows <= 4 ? 4 : 2; }
 
   static PITH_ALWAYS_INLINE Vec Zero() { return _mm512_setzero_ps(); }

@@ -29,9 +29,7 @@ struct NibbleCodes {
   static void Put(uint8_t* codes, int64_t k, int64_t column, uint8_t code) {
     codes[k / 2 * kGemmPanel + column] |= static_cast<uint8_t>(code << (k % 2 * 4));
   }
-  static int Get(const uint8_t* codes, int64_t k, int64_t column) {
-    return (codes[k / 2 * kGemmPanel + column] >> (k % 2 * 4)) & 15;
-  }
+  static int Get(const uint8_t* codes, int64_t k, int64_t column) { return (codes[k / 2 * kGemmPanel + column] >> (k % 2 * 4)) & 15; }
 };
 
 inline float BitsToFloat(uint32_t bits) {
@@ -48,19 +46,16 @@ inline const char* CanImplementReference(const GemmProblem& problem, int min_bit
   return nullptr;
 }
 
-template <typename Codes>
-int64_t ReferencePanelBytes(const GemmProblem& problem) {
+template <typename Codes> int64_t ReferencePanelBytes(const GemmProblem& problem) {
   const int64_t bytes = 2 * problem.k / problem.group_size * kGemmPanel * 4 + Codes::Bytes(problem.k);
   return (bytes + 63) / 64 * 64;
 }
 
-template <typename Codes>
-size_t ReferencePrepackBytes(const GemmProblem& problem) {
+template <typename Codes> size_t ReferencePrepackBytes(const GemmProblem& problem) {
   return (problem.n + kGemmPanel - 1) / kGemmPanel * ReferencePanelBytes<Codes>(problem);
 }
 
-template <typename Codes>
-void PrepackReference(const GemmPrepackParams& params) {
+template <typename Codes> void PrepackReference(const GemmPrepackParams& params) {
   const GemmProblem& problem = params.problem;
   const int64_t groups = problem.k / problem.group_size;
   for (int64_t n = params.panel_begin * kGemmPanel; n < params.panel_end * kGemmPanel && n < problem.n; ++n) {
@@ -107,13 +102,13 @@ inline void StoreReference(const GemmParams& params, int64_t row, int64_t panel,
   }
 }
 
-template <typename Codes>
-void RunReference(const GemmParams& params) {
+template <typename Codes> void RunReference(const GemmParams& params) {
   const int64_t panel_bytes = ReferencePanelBytes<Codes>(params.problem);
   for (int64_t panel = params.panel_begin; panel < params.panel_end; ++panel) {
     for (int64_t row = 0; row < params.m; ++row) {
       float sum[kGemmPanel] = {};
-      AccumulateReference<Codes>(params.problem, params.weight + panel * panel_bytes, params.activation + row * params.activation_stride, sum);
+      AccumulateReference<Codes>(params.problem, params.weight + panel * panel_bytes, params.activation + row * params.activation_stride,
+                                 sum);
       StoreReference(params, row, panel, sum);
     }
   }
