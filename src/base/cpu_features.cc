@@ -13,6 +13,16 @@
 namespace pith {
 namespace {
 
+// F16C, which clang 14's __builtin_cpu_supports does not know: CPUID leaf 1, ECX bit 29.
+bool HasF16c() {
+#if defined(__x86_64__)
+  unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) == 1 && (ecx & (1u << 29)) != 0;
+#else
+  return false;
+#endif
+}
+
 // CPUID leaf 7, subleaf 1, EAX bit 5; not every compiler knows the name for __builtin_cpu_supports.
 bool HasAvx512Bf16() {
 #if defined(__x86_64__)
@@ -38,8 +48,7 @@ absl::string_view IsaName(Isa isa) {
 Isa DetectIsa() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
-                    __builtin_cpu_supports("bmi2");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HasF16c() && __builtin_cpu_supports("bmi2");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni") && HasAvx512Bf16() && __builtin_cpu_supports("avx512vbmi");

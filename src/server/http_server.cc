@@ -18,7 +18,7 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
-using tcp = asio::ip::tcp;
+using Tcp = asio::ip::tcp;
 using std::chrono::milliseconds;
 
 constexpr auto kUseTuple = asio::as_tuple(asio::use_awaitable);
@@ -34,7 +34,7 @@ struct Shared {
 };
 
 // One request and its answer: handlers fill it from any thread, the connection's coroutine empties it.
-class Exchange : public Responder {
+class Exchange : public Responder, public std::enable_shared_from_this<Exchange> {
   template <typename F> auto Locked(F f) const {
     const std::lock_guard lock(mutex_);
     return f();
@@ -143,15 +143,11 @@ class Exchange : public Responder {
       dirty_ = true;
     }
     // The timer belongs to the I/O thread.
-    asio::post(wake_.get_executor(), [self = weak_self_.lock()] {
+    asio::post(wake_.get_executor(), [self = weak_from_this().lock()] {
       if (self != nullptr) self->wake_.cancel();
     });
   }
 
- public:
-  std::weak_ptr<Exchange> weak_self_;  // set once by MakeExchange
-
- private:
   std::shared_ptr<Shared> shared_;
   asio::steady_timer wake_;
   mutable std::mutex mutex_;
@@ -198,11 +194,11 @@ std::string MakeRequestId(const std::string* given) {
 
 class Connection {
  public:
-  Connection(tcp::socket socket, std::shared_ptr<Shared> shared, asio::thread_pool& workers)
+  Connection(Tcp::socket socket, std::shared_ptr<Shared> shared, asio::thread_pool& workers)
       : stream_(std::move(socket)), shared_(std::move(shared)), workers_(workers) {
     ++shared_->connections;
     beast::error_code ignored;
-    stream_.socket().set_option(tcp::no_delay(true), ignored);
+    stream_.socket().set_option(Tcp::no_delay(true), ignored);
   }
   ~Connection() { --shared_->connections; }
 
@@ -210,7 +206,7 @@ class Connection {
     bool keep = true;
     for (bool first = true; keep; first = false) keep = co_await Serve(first);
     beast::error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    stream_.socket().shutdown(Tcp::socket::shutdown_send, ignored);
   }
 
  private:
@@ -264,7 +260,7 @@ class Connection {
     co_await WriteWhole(shared_->error_body(status, message), 11, /*keep_alive=*/false, /*head=*/false, "");
     // Read on briefly, so that closing does not reset the connection before the client has seen the answer.
     beast::error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    stream_.socket().shutdown(Tcp::socket::shutdown_send, ignored);
     stream_.expires_after(milliseconds(500));
     for (size_t drained = 0; drained < (size_t{4} << 20);) {
       auto [error, bytes] = co_await stream_.async_read_some(buffer_.prepare(65536), kUseTuple);
@@ -293,7 +289,6 @@ class Connection {
     HttpRequest request = Convert(std::move(message));
     const std::string id = request.id;
     auto exchange = std::make_shared<Exchange>(stream_.get_executor(), shared_);
-    exchange->weak_self_ = exchange;
     asio::post(workers_, [shared = shared_, request = std::move(request),
                           responder = std::make_shared<GuardedResponder>(exchange, shared_)]() mutable {
       shared->handler(std::move(request), std::move(responder));
@@ -396,7 +391,7 @@ struct HttpServer::Impl {
       if (shared->connections >= shared->config.max_connections) continue;  // closes the socket
       asio::co_spawn(
           io,
-          [](tcp::socket s, std::shared_ptr<Shared> shared_state, asio::thread_pool& pool) -> asio::awaitable<void> {
+          [](Tcp::socket s, std::shared_ptr<Shared> shared_state, asio::thread_pool& pool) -> asio::awaitable<void> {
             Connection connection(std::move(s), std::move(shared_state), pool);
             co_await connection.Run();
           }(std::move(socket), shared, workers),
@@ -409,7 +404,7 @@ struct HttpServer::Impl {
     beast::error_code error;
     const auto address = asio::ip::make_address(shared->config.host == "localhost" ? "127.0.0.1" : shared->config.host, error);
     if (error) return UsageError("--host: expected an IP address or localhost, found ", Printable(shared->config.host));
-    const tcp::endpoint endpoint(address, static_cast<uint16_t>(shared->config.port));
+    const Tcp::endpoint endpoint(address, static_cast<uint16_t>(shared->config.port));
     acceptor.open(endpoint.protocol(), error);
     if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
     if (!error) acceptor.bind(endpoint, error);
@@ -421,7 +416,7 @@ struct HttpServer::Impl {
 
   asio::io_context io{1};
   asio::thread_pool workers;
-  tcp::acceptor acceptor;
+  Tcp::acceptor acceptor;
   std::shared_ptr<Shared> shared = std::make_shared<Shared>();
   std::thread io_thread;
   int port = 0;

@@ -350,7 +350,14 @@ class Lexer {
     } else {
       ++*i;
       const char32_t point = DecodeCodePoint(body, i);
-      absl::StrAppendFormat(text, point < 0x100 ? "\\x%02x" : point < 0x10000 ? "\\u%04x" : "\\U%08x", static_cast<uint32_t>(point));
+      const auto value = static_cast<uint32_t>(point);
+      if (value < 0x100) {
+        absl::StrAppendFormat(text, "\\x%02x", value);
+      } else if (value < 0x10000) {
+        absl::StrAppendFormat(text, "\\u%04x", value);
+      } else {
+        absl::StrAppendFormat(text, "\\U%08x", value);
+      }
     }
     return absl::OkStatus();
   }

@@ -61,8 +61,9 @@ class Value {
   Value() = default;  // undefined, without a message
   template <typename T>
   requires(!std::is_same_v<std::decay_t<T>, Value> && !std::is_pointer_v<std::decay_t<T>> && std::is_constructible_v<Storage, T>)
+      // NOLINTNEXTLINE(google-explicit-constructor): a value is what it holds
       Value(T&& held)
-      : storage_(std::forward<T>(held)) {}  // NOLINT: a value is what it holds
+      : storage_(std::forward<T>(held)) {}
 
   const Storage& storage() const { return storage_; }
   template <typename T> const T* As() const { return std::get_if<T>(&storage_); }
