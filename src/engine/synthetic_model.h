@@ -23,6 +23,7 @@ class SyntheticModel : public DecoderModel {
   int64_t resident_weight_bytes() const override { return 0; }
   absl::Status Forward(const ForwardBatch& batch, KvStorage& kv, absl::Span<float> logits) override;
   void SetObserver(LayerObserver*) override {}
+  void SetProfiler(Profiler*) override {}
 
   // The most likely token after `tokens`.
   int32_t NextToken(absl::Span<const int32_t> tokens) const;

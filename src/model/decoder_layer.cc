@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/pass_profile.h"
+
 namespace pith {
 namespace {
 
@@ -83,19 +85,26 @@ void RunAttention(const DecoderLayer& layer, ForwardPass& pass) {
   Workspace& workspace = pass.workspace;
   const int64_t rows = pass.batch.num_rows();
   layer.attention_norm.Run(pass.context, workspace.hidden(), config.hidden_size, rows, workspace.normed());
+  ProfileNorm(pass, layer.index, rows);
   Observe(pass, layer.qkv, workspace.normed(), rows);
   layer.qkv.Run(pass.context, workspace.normed(), config.hidden_size, rows, workspace.qkv(), layout.row);
+  ProfileLinear(pass, "qkv", layer.index, layer.qkv, rows);
   pass.context.ForRows(rows, 2 * layout.row, [&](int64_t begin, int64_t end) { PrepareKeys(layer, pass, begin, end); });
+  ProfileKeys(pass, layer.index);
   const std::vector<AttentionTask>& tasks = pass.attention_tasks;
   pass.context.pool->ParallelForDynamic(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; ++i) RunAttentionTask(layer, pass, tasks[i], thread);
   });
+  ProfileAttention(pass, layer.index, layer.window);
   Observe(pass, layer.o, workspace.attention(), rows);
   if (layer.post_attention_norm.has_value()) {
     layer.o.Run(pass.context, workspace.attention(), layout.queries, rows, workspace.branch(), config.hidden_size);
+    ProfileLinear(pass, "o", layer.index, layer.o, rows);
     layer.post_attention_norm->RunAccumulate(pass.context, workspace.branch(), rows, config.hidden_size, workspace.hidden());
+    ProfileNorm(pass, layer.index, rows);
   } else {
     layer.o.Run(pass.context, workspace.attention(), layout.queries, rows, workspace.hidden(), config.hidden_size, /*accumulate=*/true);
+    ProfileLinear(pass, "o", layer.index, layer.o, rows);
   }
 }
 
@@ -105,15 +114,20 @@ void RunMlp(const DecoderLayer& layer, ForwardPass& pass) {
   const int64_t rows = pass.batch.num_rows();
   const bool post_norm = layer.post_mlp_norm.has_value();
   layer.mlp_norm.Run(pass.context, workspace.hidden(), hidden_size, rows, workspace.normed());
+  ProfileNorm(pass, layer.index, rows);
   Observe(pass, layer.mlp.gate_up(), workspace.normed(), rows);
   float* out = post_norm ? workspace.branch() : workspace.hidden();
   for (int64_t begin = 0; begin < rows; begin += kMaxMlpRows) {
     const int64_t count = std::min(rows - begin, kMaxMlpRows);
     layer.mlp.RunGateUp(pass.context, workspace.normed() + begin * hidden_size, count, workspace.gate_up(), workspace.mlp_activation());
+    ProfileLinear(pass, "gate_up", layer.index, layer.mlp.gate_up(), count);
     Observe(pass, layer.mlp.down(), workspace.mlp_activation(), count);
     layer.mlp.RunDown(pass.context, workspace.mlp_activation(), count, out + begin * hidden_size, /*accumulate=*/!post_norm);
+    ProfileLinear(pass, "down", layer.index, layer.mlp.down(), count);
   }
-  if (post_norm) layer.post_mlp_norm->RunAccumulate(pass.context, workspace.branch(), rows, hidden_size, workspace.hidden());
+  if (!post_norm) return;
+  layer.post_mlp_norm->RunAccumulate(pass.context, workspace.branch(), rows, hidden_size, workspace.hidden());
+  ProfileNorm(pass, layer.index, rows);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "model/architectures/architecture.h"
 #include "model/forward_pass.h"
+#include "model/pass_profile.h"
 #include "model/weight_binding.h"
 #include "model/weight_map.h"
 
@@ -30,6 +31,7 @@ class LoadedDecoderModel : public DecoderModel {
   int64_t resident_weight_bytes() const override;
   absl::Status Forward(const ForwardBatch& batch, KvStorage& kv, absl::Span<float> logits) override;
   void SetObserver(LayerObserver* observer) override { observer_ = observer; }
+  void SetProfiler(Profiler* profiler) override { profiler_ = profiler; }
 
  private:
   void Run(const ForwardBatch& batch, KvStorage& kv, float* logits);
@@ -40,6 +42,7 @@ class LoadedDecoderModel : public DecoderModel {
   BoundDecoder decoder_;
   Workspace workspace_;
   LayerObserver* observer_ = nullptr;
+  Profiler* profiler_ = nullptr;
 };
 
 absl::Status LoadedDecoderModel::Bind(const ArtifactReader& reader, const std::function<void(int64_t, int64_t)>& progress) {
@@ -81,15 +84,19 @@ void LoadedDecoderModel::Run(const ForwardBatch& batch, KvStorage& kv, float* lo
   workspace_.Reserve(batch.num_rows());
   SetPositions(batch);
   const std::vector<AttentionTask> tasks = PlanAttention(batch, config_.num_kv_heads);
-  ForwardPass pass{context_, config_, batch, kv, workspace_, tasks, observer_};
+  ForwardPass pass{context_, config_, batch, kv, workspace_, tasks, observer_, profiler_};
+  if (profiler_ != nullptr) profiler_->BeginPass();
   decoder_.embedding.Run(context_, batch.token_ids, config_.embedding_scale, workspace_.hidden(), config_.hidden_size);
+  ProfileEmbedding(pass, decoder_.embedding);
   for (const DecoderLayer& layer : decoder_.layers) RunDecoderLayer(layer, pass);
   if (logits_rows == 0) return;
   decoder_.head.Normalize(context_, workspace_.hidden(), batch.logits_rows, workspace_.normed());
+  ProfileNorm(pass, kNoLayer, logits_rows);
   if (observer_ != nullptr) {
     observer_->OnLinearInput(decoder_.data_path.back().name, workspace_.normed(), logits_rows, config_.hidden_size);
   }
   decoder_.head.Run(context_, workspace_.normed(), logits_rows, logits);
+  ProfileLinear(pass, "lm_head", kNoLayer, decoder_.head.projection(), logits_rows);
 }
 
 absl::Status LoadedDecoderModel::Forward(const ForwardBatch& batch, KvStorage& kv, absl::Span<float> logits) {

@@ -23,6 +23,7 @@
 #include "model/forward_batch.h"
 #include "model/layer_observer.h"
 #include "nn/data_path.h"
+#include "nn/profiler.h"
 
 namespace pith {
 
@@ -52,6 +53,8 @@ class DecoderModel {
 
   // Also hands the layer inputs to `observer` (nullptr: none) while running. See layer_observer.h.
   virtual void SetObserver(LayerObserver* observer) = 0;
+  // Also records time and work of every operator in `profiler` (nullptr: none) while running. See nn/profiler.h.
+  virtual void SetProfiler(Profiler* profiler) = 0;
 };
 
 }  // namespace pith

@@ -11,6 +11,7 @@
 #include "model/forward_batch.h"
 #include "model/layer_observer.h"
 #include "nn/compute_context.h"
+#include "nn/profiler.h"
 #include "tensor/tensor.h"
 
 namespace pith {
@@ -66,6 +67,7 @@ struct ForwardPass {
   Workspace& workspace;
   const std::vector<AttentionTask>& attention_tasks;
   LayerObserver* observer = nullptr;
+  Profiler* profiler = nullptr;
 };
 
 }  // namespace pith
