@@ -1,204 +1,192 @@
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <ctime>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/cpu_features.h"
 #include "base/file.h"
-#include "base/random.h"
 #include "base/status.h"
+#include "cli/bench_row.h"
 #include "cli/commands.h"
 #include "cli/machine_limits.h"
 #include "cli/model_bundle.h"
+#include "cli/version.h"
+#include "cli/workload.h"
 
 namespace pith {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr int64_t kVerifyPasses = 8;  // in one sample: one pass alone is short beside the clock and the scheduler
 
 struct Options {
-  std::string model;
-  int64_t prompt = 512, gen = 128, depth = 0;
-  std::vector<int64_t> batch = {1};
+  std::string model, output = "md";
+  std::vector<int64_t> prompt = {512}, gen = {128}, depth = {0}, batch = {1}, rows = {1, 2, 3, 4, 5, 6, 8, 16};
+  std::vector<int> threads = {0};
+  bool curve = false, verify = false;
   int repeat = 5;
 };
 
-struct Row {
-  std::string test;  // "pp512", "tg128", "tg128 b4 @ d4096"
-  int64_t n_prompt = 0, n_gen = 0, batch = 1, depth = 0;
-  std::vector<double> samples_ns;
-  int64_t tokens = 0;  // per sample
-
-  double MedianNs() const {
-    std::vector<double> sorted = samples_ns;
-    std::sort(sorted.begin(), sorted.end());
-    const size_t half = sorted.size() / 2;
-    return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-  }
-  double MedianTokensPerSecond() const { return static_cast<double>(tokens) / MedianNs() * 1e9; }
-};
-
-// Sequences that share one KV storage, with tokens drawn from a fixed seed.
-class Workload {
- public:
-  static absl::StatusOr<Workload> Create(DecoderModel& model, int64_t sequences, int64_t tokens_each) {
-    Workload workload(model, sequences);
-    const int64_t blocks = BlockPool::BlocksForTokens(tokens_each);
-    workload.pool_ = std::make_unique<BlockPool>(sequences * blocks);
-    ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.MakeKvSpec(sequences * blocks)));
-    workload.storage_ = std::make_unique<KvStorage>(std::move(storage));
-    for (BlockTable& table : workload.tables_) RETURN_IF_ERROR(workload.pool_->Grow(table, tokens_each));
-    return workload;
-  }
-
-  void Reset() {
-    for (BlockTable& table : tables_) table.num_tokens = 0;
-  }
-
-  // One pass of `rows` tokens for every sequence, in chunks of at most 512; logits of the last row of each.
-  absl::Status Advance(int64_t rows) {
-    for (int64_t done = 0; done < rows; done += 512) RETURN_IF_ERROR(Pass(std::min<int64_t>(512, rows - done)));
-    return absl::OkStatus();
-  }
-
- private:
-  Workload(DecoderModel& model, int64_t sequences) : model_(&model), tables_(sequences) {}
-
-  absl::Status Pass(int64_t rows) {
-    ForwardBatch batch;
-    for (BlockTable& table : tables_) {
-      batch.sequences.push_back({.row_begin = batch.num_rows(), .num_rows = rows, .first_position = table.num_tokens, .blocks = &table});
-      for (int64_t i = 0; i < rows; ++i) {
-        batch.token_ids.push_back(static_cast<int32_t>(random_.Below(static_cast<uint64_t>(model_->config().vocab_size))));
-      }
-      batch.logits_rows.push_back(static_cast<int32_t>(batch.num_rows() - 1));
+std::vector<BenchTest> PlanTests(const Options& options) {
+  const std::vector<int64_t> curve = {1, 2, 3, 4, 5, 6, 8, 16, 32};
+  std::vector<BenchTest> tests;
+  for (const int64_t depth : options.depth) {
+    for (const int64_t rows : options.rows) {
+      if (options.verify) tests.push_back({BenchKind::kVerify, rows, 1, depth});
     }
-    logits_.resize(tables_.size() * static_cast<size_t>(model_->config().vocab_size));
-    RETURN_IF_ERROR(model_->Forward(batch, *storage_, absl::MakeSpan(logits_)));
-    for (BlockTable& table : tables_) table.num_tokens += rows;
-    return CheckInterrupted();
+    if (options.verify) continue;
+    for (const int64_t batch : options.curve ? curve : options.batch) {
+      for (const int64_t tokens : options.prompt) {
+        if (tokens > 0 && !options.curve) tests.push_back({BenchKind::kPrefill, tokens, batch, depth});
+      }
+      for (const int64_t tokens : options.gen) {
+        if (tokens > 0) tests.push_back({BenchKind::kDecode, tokens, batch, depth});
+      }
+    }
   }
-
-  DecoderModel* model_;
-  std::unique_ptr<BlockPool> pool_;
-  std::unique_ptr<KvStorage> storage_;
-  std::vector<BlockTable> tables_;
-  std::vector<float> logits_;
-  RandomStream random_{1};
-};
-
-std::string TestName(const Row& row) {
-  std::string name = row.n_gen > 0 ? absl::StrCat("tg", row.n_gen) : absl::StrCat("pp", row.n_prompt);
-  if (row.batch > 1) absl::StrAppend(&name, " b", row.batch);
-  if (row.depth > 0) absl::StrAppend(&name, " @ d", row.depth);
-  return name;
+  return tests;
 }
 
-absl::StatusOr<Row> Measure(DecoderModel& model, Row row, int repeat) {
-  row.test = TestName(row);
-  row.tokens = row.batch * (row.n_prompt + row.n_gen);
-  ASSIGN_OR_RETURN(Workload workload, Workload::Create(model, row.batch, row.depth + row.n_prompt + row.n_gen));
-  for (int sample = -1; sample < repeat; ++sample) {  // the first is a warm-up
-    workload.Reset();
-    if (row.depth > 0) RETURN_IF_ERROR(workload.Advance(row.depth));
-    const Clock::time_point start = Clock::now();
-    if (row.n_prompt > 0) RETURN_IF_ERROR(workload.Advance(row.n_prompt));
-    for (int64_t i = 0; i < row.n_gen; ++i) RETURN_IF_ERROR(workload.Advance(1));
-    if (sample >= 0) row.samples_ns.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count());
+absl::Status CheckLengths(absl::Span<const BenchTest> tests, const DecoderConfig& config) {
+  for (const BenchTest& test : tests) {
+    if (test.depth + test.tokens <= config.max_position_embeddings) continue;
+    return UsageError("--depth, --prompt, --gen: expected at most ", config.max_position_embeddings,
+                      " tokens in all (max_position_embeddings), found ", test.depth + test.tokens);
   }
+  if (tests.empty()) return UsageError("--prompt, --gen: expected at least one test, found none");
+  return absl::OkStatus();
+}
+
+// One run of the test at its depth.
+absl::Status RunOnce(const BenchTest& test, Workload& workload) {
+  switch (test.kind) {
+    case BenchKind::kPrefill: return workload.Advance(test.tokens);
+    case BenchKind::kVerify: return workload.Advance(test.tokens, LogitsRows::kAll);
+    case BenchKind::kDecode:
+      for (int64_t i = 0; i < test.tokens; ++i) RETURN_IF_ERROR(workload.Advance(1));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BenchRow> Measure(const BenchTest& test, DecoderModel& model, MachineProbe& probe, int repeat) {
+  BenchRow row{.test = test, .passes_per_sample = test.kind == BenchKind::kVerify ? kVerifyPasses : 1, .test_time = UtcTime()};
+  ASSIGN_OR_RETURN(Workload workload, Workload::Create(model, test.batch, test.depth + test.tokens));
+  if (test.depth > 0) RETURN_IF_ERROR(workload.Advance(test.depth));
+  Profiler profiler;  // of the run that warms up: what the test moves and computes
+  model.SetProfiler(&profiler);
+  const absl::Status warm = RunOnce(test, workload);
+  model.SetProfiler(nullptr);
+  RETURN_IF_ERROR(warm);
+  probe.Clear();
+  for (int sample = 0; sample < repeat; ++sample) {
+    probe.Sample();
+    const auto start = std::chrono::steady_clock::now();
+    for (int64_t pass = 0; pass < row.passes_per_sample; ++pass) {
+      workload.Truncate(test.depth);
+      RETURN_IF_ERROR(RunOnce(test, workload));
+    }
+    row.samples_ns.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
+  }
+  row.limits = probe.limits();
+  row.roofline = Roofline(profiler.records(), row.limits);
+  row.roofline.read_seconds *= static_cast<double>(row.passes_per_sample);
+  row.roofline.multiply_seconds *= static_cast<double>(row.passes_per_sample);
   return row;
 }
 
-// Share of the measured read bandwidth a decode row reaches when every step streams the resident weights once.
-double BandwidthShare(const Row& row, const DecoderModel& model, const MachineLimits& limits) {
-  const double steps_per_second = row.MedianTokensPerSecond() / static_cast<double>(row.batch);
-  return steps_per_second * static_cast<double>(model.resident_weight_bytes()) / (limits.read_gb_per_s * 1e9);
-}
-
-std::string Markdown(const std::vector<Row>& rows, const ModelBundle& bundle, const MachineLimits& limits, int threads) {
-  std::string text =
-      "| model | size | data path | threads | test | t/s (median) | spread | share of read bandwidth "
-      "|\n|---|---:|---|---:|---|---:|---:|---:|\n";
-  for (const Row& row : rows) {
-    const auto [low, high] = std::minmax_element(row.samples_ns.begin(), row.samples_ns.end());
-    absl::StrAppendFormat(&text, "| %s | %s | %s | %d | %s | %.1f | %.1f-%.1f | %s |\n", BaseName(bundle.reader->path()),
-                          HumanBytes(bundle.model->resident_weight_bytes()), bundle.model->DataPathName(), threads, row.test,
-                          row.MedianTokensPerSecond(), static_cast<double>(row.tokens) / *high * 1e9,
-                          static_cast<double>(row.tokens) / *low * 1e9,
-                          row.n_gen > 0 ? absl::StrFormat("%.2f", BandwidthShare(row, *bundle.model, limits)) : "-");
+absl::StatusOr<BenchModel> Describe(const ModelBundle& bundle) {
+  BenchModel model{.filename = bundle.reader->path(),
+                   .type = absl::StrCat(bundle.model->config().model_type, " ", BaseName(bundle.reader->path())),
+                   .data_path = bundle.model->DataPathName(),
+                   .build_commit = BuildCommit(),
+                   .cpu = CpuDescription(),
+                   .resident_bytes = bundle.model->resident_weight_bytes()};
+  for (const TensorInfo& tensor : bundle.reader->Tensors()) model.file_bytes += tensor.stored_bytes;
+  for (const std::string& name : bundle.reader->WeightNames()) {
+    ASSIGN_OR_RETURN(const TensorInfo info, bundle.reader->DescribeWeight(name));
+    model.num_params += NumElements(info.shape);
   }
-  absl::StrAppendFormat(&text, "\n%s; read bandwidth %.1f GB/s (%d threads, %s, measured in this run)\n", CpuDescription(),
-                        limits.read_gb_per_s, threads, HumanBytes(limits.read_bytes));
-  return text;
+  return model;
 }
 
-OrderedJson RowJson(const Row& row, const ModelBundle& bundle, int threads) {
-  double mean = 0, variance = 0;
-  std::vector<double> speeds;
-  for (const double ns : row.samples_ns) speeds.push_back(static_cast<double>(row.tokens) / ns * 1e9);
-  for (const double speed : speeds) mean += speed / static_cast<double>(speeds.size());
-  for (const double speed : speeds)
-    variance += (speed - mean) * (speed - mean) / static_cast<double>(std::max<size_t>(1, speeds.size() - 1));
-  return {{"model_filename", bundle.reader->path()},
-          {"model_type", bundle.model->config().model_type},
-          {"model_size", bundle.model->resident_weight_bytes()},
-          {"data_path", bundle.model->DataPathName()},
-          {"n_threads", threads},
-          {"n_prompt", row.n_prompt},
-          {"n_gen", row.n_gen},
-          {"n_depth", row.depth},
-          {"batch", row.batch},
-          {"test", row.test},
-          {"avg_ts", mean},
-          {"stddev_ts", std::sqrt(variance)},
-          {"median_ts", row.MedianTokensPerSecond()},
-          {"samples_ns", row.samples_ns},
-          {"samples_ts", speeds}};
+// The weights one pass streams: all that is resident but the embedding, of which a pass reads a few rows.
+int64_t WorkingSet(const DecoderModel& model) { return model.resident_weight_bytes() - model.data_path().front().resident_bytes; }
+
+struct Results {
+  BenchModel model;
+  std::vector<BenchRow> rows;
+  std::vector<MachineLimits> one_thread;
+};
+
+// All tests with one number of threads.
+absl::Status MeasureAll(const Options& options, int threads, Results& results) {
+  ThreadPool pool(threads), alone(1);
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
+  ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
+  ASSIGN_OR_RETURN(results.model, Describe(bundle));
+  const std::vector<BenchTest> tests = PlanTests(options);
+  RETURN_IF_ERROR(CheckLengths(tests, bundle.model->config()));
+  MachineProbe probe(pool, isa, WorkingSet(*bundle.model));
+  for (const BenchTest& test : tests) {
+    ASSIGN_OR_RETURN(results.rows.emplace_back(), Measure(test, *bundle.model, probe, options.repeat));
+  }
+  if (results.one_thread.empty()) results.one_thread.push_back(MeasureMachineLimits(alone, isa, WorkingSet(*bundle.model)));
+  return absl::OkStatus();
+}
+
+// Limits by number of threads, each from the samples of its last row.
+std::vector<MachineLimits> LimitsOf(const Results& results) {
+  std::vector<MachineLimits> all;
+  for (const BenchRow& row : results.rows) {
+    if (all.empty() || all.back().threads != row.limits.threads) {
+      all.push_back(row.limits);
+    } else {
+      all.back() = row.limits;
+    }
+  }
+  for (const MachineLimits& limits : results.one_thread) {
+    const auto same = [&](const MachineLimits& other) { return other.threads == limits.threads; };
+    if (std::none_of(all.begin(), all.end(), same)) all.insert(all.begin(), limits);
+  }
+  return all;
 }
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
-  ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
-  const int64_t longest = options.depth + std::max(options.prompt, options.gen);
-  if (longest > bundle.model->config().max_position_embeddings) {
-    return UsageError("--depth, --prompt, --gen: expected at most ", bundle.model->config().max_position_embeddings,
-                      " tokens in all (max_position_embeddings), found ", longest);
+  Results results;
+  for (const int threads : options.threads) RETURN_IF_ERROR(MeasureAll(options, threads, results));
+  const std::vector<MachineLimits> limits = LimitsOf(results);
+  if (!common.json_to_stdout()) {
+    RETURN_IF_ERROR(PrintResult(RenderRows(results.rows, results.model, options.output)));
+    std::string footer = absl::StrCat("\n", results.model.cpu, ", data path ", results.model.data_path, "; limits measured in this run:\n");
+    for (const MachineLimits& each : limits) absl::StrAppend(&footer, "  ", LimitsText(each), "\n");
+    if (options.output == "md") RETURN_IF_ERROR(PrintResult(footer));
   }
-  std::vector<Row> rows;
-  for (const int64_t batch : options.batch) {
-    for (const bool decode : {false, true}) {
-      const Row row{.n_prompt = decode ? 0 : options.prompt, .n_gen = decode ? options.gen : 0, .batch = batch, .depth = options.depth};
-      if (row.n_prompt + row.n_gen == 0) continue;
-      ASSIGN_OR_RETURN(Row measured, Measure(*bundle.model, row, options.repeat));
-      rows.push_back(std::move(measured));
-    }
-  }
-  const MachineLimits limits = MeasureMachineLimits(pool);
-  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Markdown(rows, bundle, limits, pool.num_threads())));
-  OrderedJson list = OrderedJson::array();
-  for (const Row& row : rows) list.push_back(RowJson(row, bundle, pool.num_threads()));
-  return WriteJsonResult(common, {{"cpu_info", CpuDescription()},
-                                  {"limits", {{"read_gb_per_s", limits.read_gb_per_s}, {"read_bytes", limits.read_bytes}}},
-                                  {"rows", list}});
+  OrderedJson rows = OrderedJson::array(), limits_json = OrderedJson::array();
+  for (const BenchRow& row : results.rows) rows.push_back(ToJson(row, results.model));
+  for (const MachineLimits& each : limits) limits_json.push_back(ToJson(each));
+  return WriteJsonResult(common, {{"cpu_info", results.model.cpu}, {"limits", limits_json}, {"rows", rows}});
 }
 
 }  // namespace
 
 CommandFunction SetupBench(CLI::App& app) {
   auto options = std::make_shared<Options>();
+  const auto list = [&app](const char* flags, auto& values, const char* text, int64_t low, int64_t high) {
+    app.add_option(flags, values, text)->check(CLI::Range(low, high))->delimiter(',')->capture_default_str();
+  };
   app.add_option("model", options->model, "model: a directory or a .gguf file")->required();
-  app.add_option("-p,--prompt", options->prompt, "tokens of the prefill test; 0: none")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  app.add_option("-n,--gen", options->gen, "tokens of the decode test; 0: none")->check(CLI::Range(0, 1 << 20))->capture_default_str();
-  app.add_option("-d,--depth", options->depth, "tokens already in the KV cache")->check(CLI::Range(0, 1 << 20))->capture_default_str();
-  app.add_option("-b,--batch", options->batch, "sequences side by side; several values: one row each")
-      ->check(CLI::Range(1, 64))
-      ->delimiter(',');
+  list("-p,--prompt", options->prompt, "tokens of the prefill tests; 0: none", 0, 1 << 20);
+  list("-n,--gen", options->gen, "tokens of the decode tests; 0: none", 0, 1 << 20);
+  list("-d,--depth", options->depth, "tokens already in the KV cache", 0, 1 << 20);
+  list("-b,--batch", options->batch, "sequences side by side", 1, 64);
+  app.add_flag("--curve", options->curve, "decode only, at batch 1,2,3,4,5,6,8,16,32");
+  app.add_flag("--verify", options->verify, "verification passes instead: --rows of one sequence, logits of all of them");
+  list("--rows", options->rows, "rows of the verification passes", 1, 512);
   app.add_option("-r,--repeat", options->repeat, "timed samples after one warm-up")->check(CLI::Range(1, 100))->capture_default_str();
+  app.remove_option(app.get_option("--threads"));
+  list("-t,--threads", options->threads, "threads, several values: the tests with each; 0: every usable CPU", 0, 256);
+  app.add_option("-o,--output", options->output, "rows as md, csv, json or jsonl, with llama-bench's column names")
+      ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
+      ->capture_default_str();
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

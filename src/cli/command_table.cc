@@ -19,7 +19,9 @@ constexpr Command kCommands[] = {
     {"chat", "talk to a model in the terminal", "Example:\n  pith chat smollm2-w4a16 --temperature 0.2", SetupChat},
     {"serve", "serve a model over the OpenAI HTTP API", "Example:\n  pith serve smollm2-w4a16 --port 8080", SetupServe},
     {"bench", "prefill and decode speed beside the limits of this machine",
-     "Example:\n  pith bench smollm2-w4a16 --prompt 512 --gen 128 --repeat 5", SetupBench},
+     "Examples:\n  pith bench smollm2-w4a16 -p 512 -n 128 -d 0,4096\n  pith bench smollm2-w4a16 --curve -t 1,2\n"
+     "  pith bench smollm2-w4a16 --verify -o jsonl",
+     SetupBench},
 };
 
 }  // namespace

@@ -10,4 +10,7 @@ constexpr char kVersion[] = "0.1.0";
 // "pith 0.1.0 (g++ 12.2.0, avx512_vnni)"
 std::string VersionText();
 
+// Abbreviated commit this binary was built from; "unknown" outside a repository.
+std::string BuildCommit();
+
 }  // namespace pith

@@ -1,4 +1,6 @@
 """The subcommands: results, exit codes, determinism, and what is left behind after a refusal."""
+import csv
+import io
 import json
 import os
 import signal
@@ -205,8 +207,42 @@ class BenchTest(harness.Case):
     def test_rows_and_limits(self):
         result = run_json("bench", self.model, "--prompt", 16, "--gen", 4, "--repeat", 2, "--batch", "1,2")
         self.assertEqual([row["test"] for row in result["rows"]], ["pp16", "tg4", "pp16 b2", "tg4 b2"])
-        self.assertTrue(all(row["median_ts"] > 0 for row in result["rows"]))
-        self.assertGreater(result["limits"]["read_gb_per_s"], 0)
+        for row in result["rows"]:
+            self.assertGreater(row["median_ts"], 0)
+            self.assertGreater(row["roofline_share"], 0)
+        for limits in result["limits"]:
+            self.assertGreater(limits["read_gb_per_s"], 0)
+
+    def test_depth_threads_and_curve(self):
+        result = run_json("bench", self.model, "-p", 8, "-n", 2, "-d", "0,32", "-t", "1,2", "-r", 1)
+        self.assertEqual([(row["n_threads"], row["test"]) for row in result["rows"]],
+                         [(threads, test) for threads in (1, 2) for test in ("pp8", "tg2", "pp8 @ d32", "tg2 @ d32")])
+        self.assertEqual([limits["threads"] for limits in result["limits"]], [1, 2])
+        curve = run_json("bench", self.model, "-n", 1, "--curve", "-r", 1)
+        self.assertEqual([row["batch"] for row in curve["rows"]], [1, 2, 3, 4, 5, 6, 8, 16, 32])
+        self.assertTrue(all(row["n_prompt"] == 0 for row in curve["rows"]))
+        self.assertExit(run("bench", self.model, "-p", 512, "-d", 64), 2, "max_position_embeddings")
+        self.assertExit(run("bench", self.model, "-p", 0, "-n", 0), 2, "at least one test")
+
+    def test_verification_rows(self):
+        result = run_json("bench", self.model, "--verify", "--rows", "1,4", "-r", 1)
+        self.assertEqual([(row["test"], row["verify"], row["n_prompt"]) for row in result["rows"]], [("verify1", True, 1), ("verify4", True, 4)])
+
+    def test_outputs_of_llama_bench(self):
+        def output(form):
+            finished = run("bench", self.model, "-p", 8, "-n", 2, "-r", 2, "-o", form)
+            self.assertExit(finished, 0)
+            return finished.stdout
+        rows = list(csv.DictReader(io.StringIO(output("csv"))))
+        array, lines = json.loads(output("json")), [json.loads(line) for line in output("jsonl").splitlines()]
+        columns = ["build_commit", "cpu_info", "backends", "model_filename", "model_type", "model_size", "model_n_params", "n_threads", "n_prompt",
+                   "n_gen", "n_depth", "test_time", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts"]
+        for form in (rows, array, lines):
+            self.assertEqual([(int(row["n_prompt"]), int(row["n_gen"])) for row in form], [(8, 0), (0, 2)])
+            for column in columns:
+                self.assertIn(column, form[0])
+        self.assertEqual(len(array[0]["samples_ns"]), 2)
+        self.assertIn("| tg2 |", output("md"))
 
 
 if __name__ == "__main__":

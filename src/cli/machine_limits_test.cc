@@ -1,0 +1,42 @@
+#include "cli/machine_limits.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace pith {
+namespace {
+
+TEST(MachineLimitsTest, EveryLimitOfTheInstructionSet) {
+  ThreadPool pool(2);
+  const MachineLimits limits = MeasureMachineLimits(pool, DetectIsa(), int64_t{3} << 20, 2);
+  EXPECT_EQ(limits.threads, 2);
+  EXPECT_EQ(limits.read_bytes, int64_t{3} << 20);
+  EXPECT_GT(limits.read_gb_per_s, 0.1);
+  EXPECT_GT(limits.f32_gops, 0.1);
+  EXPECT_EQ(limits.bf16_gops > 0, DetectIsa() == Isa::kAvx512Vnni);
+  EXPECT_EQ(limits.int8_gops > 0, DetectIsa() != Isa::kScalar);
+  EXPECT_EQ(limits.gops(ProbeLimit::kF32), limits.f32_gops);
+  EXPECT_EQ(limits.gops(ProbeLimit::kInt8), limits.int8_gops);
+}
+
+TEST(MachineLimitsTest, AForcedInstructionSetIsWhatIsMeasured) {
+  ThreadPool pool(1);
+  const MachineLimits limits = MeasureMachineLimits(pool, Isa::kScalar, 1, 1);
+  EXPECT_EQ(limits.read_bytes, int64_t{1} << 20);  // at least
+  EXPECT_EQ(limits.bf16_gops, 0);
+  EXPECT_EQ(limits.int8_gops, 0);
+  EXPECT_TRUE(ToJson(limits)["int8_gops"].is_null());
+  EXPECT_THAT(LimitsText(limits), testing::MatchesRegex("read .* GB/s over 1.0 MB; f32 .* GOPS \\(1 thread\\)"));
+}
+
+TEST(MachineLimitsTest, ClearForgetsTheSamples) {
+  ThreadPool pool(1);
+  MachineProbe probe(pool, Isa::kScalar, 1 << 20);
+  probe.Sample();
+  probe.Clear();
+  probe.Sample();
+  EXPECT_GT(probe.limits().read_gb_per_s, 0);
+}
+
+}  // namespace
+}  // namespace pith

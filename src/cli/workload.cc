@@ -1,0 +1,45 @@
+#include "cli/workload.h"
+
+#include <algorithm>
+
+#include "base/interrupt.h"
+#include "base/status.h"
+
+namespace pith {
+
+absl::StatusOr<Workload> Workload::Create(DecoderModel& model, int64_t sequences, int64_t tokens_each) {
+  Workload workload(model, sequences);
+  const int64_t blocks = BlockPool::BlocksForTokens(tokens_each);
+  workload.pool_ = std::make_unique<BlockPool>(sequences * blocks);
+  ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.MakeKvSpec(sequences * blocks)));
+  workload.storage_ = std::make_unique<KvStorage>(std::move(storage));
+  for (BlockTable& table : workload.tables_) RETURN_IF_ERROR(workload.pool_->Grow(table, tokens_each));
+  return workload;
+}
+
+void Workload::Truncate(int64_t tokens) {
+  for (BlockTable& table : tables_) table.num_tokens = std::min(table.num_tokens, tokens);
+}
+
+absl::Status Workload::Advance(int64_t rows, LogitsRows logits) {
+  for (int64_t done = 0; done < rows; done += kMaxPassRows) RETURN_IF_ERROR(Pass(std::min(kMaxPassRows, rows - done), logits));
+  return absl::OkStatus();
+}
+
+absl::Status Workload::Pass(int64_t rows, LogitsRows logits) {
+  const int64_t vocab = model_->config().vocab_size;
+  ForwardBatch batch;
+  for (BlockTable& table : tables_) {
+    batch.sequences.push_back({.row_begin = batch.num_rows(), .num_rows = rows, .first_position = table.num_tokens, .blocks = &table});
+    for (int64_t i = 0; i < rows; ++i) {
+      batch.token_ids.push_back(static_cast<int32_t>(random_.Below(static_cast<uint64_t>(vocab))));
+      if (logits == LogitsRows::kAll || i + 1 == rows) batch.logits_rows.push_back(static_cast<int32_t>(batch.num_rows() - 1));
+    }
+  }
+  logits_.resize(batch.logits_rows.size() * static_cast<size_t>(vocab));
+  RETURN_IF_ERROR(model_->Forward(batch, *storage_, absl::MakeSpan(logits_)));
+  for (BlockTable& table : tables_) table.num_tokens += rows;
+  return CheckInterrupted();
+}
+
+}  // namespace pith

@@ -1,0 +1,46 @@
+// Synthetic work for measuring: sequences of random tokens side by side in one KV storage, advanced pass by pass.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/random.h"
+#include "kv_cache/block_pool.h"
+#include "kv_cache/kv_storage.h"
+#include "model/decoder_model.h"
+
+namespace pith {
+
+// Which rows of a pass get logits: the last of each sequence (prefill, decode), or all (verification of drafts, scoring).
+enum class LogitsRows { kLast, kAll };
+
+// Borrows the model, which must outlive it. The tokens come from a fixed seed: the same for every model with the same vocabulary.
+class Workload {
+ public:
+  static constexpr int64_t kMaxPassRows = 512;  // of one sequence
+
+  // Room for `tokens_each` tokens in each of `sequences` sequences. Errors: kResourceExhausted.
+  static absl::StatusOr<Workload> Create(DecoderModel& model, int64_t sequences, int64_t tokens_each);
+
+  // Forgets tokens beyond `tokens` of every sequence.
+  void Truncate(int64_t tokens = 0);
+
+  // `rows` more tokens for every sequence, in passes of at most kMaxPassRows rows each. Errors: those of Forward; kCancelled.
+  absl::Status Advance(int64_t rows, LogitsRows logits = LogitsRows::kLast);
+
+ private:
+  Workload(DecoderModel& model, int64_t sequences) : model_(&model), tables_(static_cast<size_t>(sequences)) {}
+  absl::Status Pass(int64_t rows, LogitsRows logits);
+
+  DecoderModel* model_;
+  std::unique_ptr<BlockPool> pool_;
+  std::unique_ptr<KvStorage> storage_;
+  std::vector<BlockTable> tables_;
+  std::vector<float> logits_;
+  RandomStream random_{1};
+};
+
+}  // namespace pith
