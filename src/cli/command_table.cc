@@ -22,6 +22,9 @@ constexpr Command kCommands[] = {
      "Examples:\n  pith bench smollm2-w4a16 -p 512 -n 128 -d 0,4096\n  pith bench smollm2-w4a16 --curve -t 1,2\n"
      "  pith bench smollm2-w4a16 --verify -o jsonl",
      SetupBench},
+    {"profile", "where the time of a pass goes, operator by operator, and whether the saved bytes became saved time",
+     "Examples:\n  pith profile smollm2-w4a16 --prompt 512 --gen 32\n  pith profile smollm2-w4a16 --trace trace.json --layers",
+     SetupProfile},
 };
 
 }  // namespace

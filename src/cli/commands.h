@@ -16,5 +16,6 @@ CommandFunction SetupRun(CLI::App& app);
 CommandFunction SetupChat(CLI::App& app);
 CommandFunction SetupServe(CLI::App& app);
 CommandFunction SetupBench(CLI::App& app);
+CommandFunction SetupProfile(CLI::App& app);
 
 }  // namespace pith

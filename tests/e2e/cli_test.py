@@ -11,7 +11,7 @@ import harness
 import tiny_model
 from harness import PITH, run, run_json
 
-COMMANDS = ["convert", "inspect", "quantize", "eval", "run", "chat", "serve", "bench"]
+COMMANDS = ["convert", "inspect", "quantize", "eval", "run", "chat", "serve", "bench", "profile"]
 
 
 class HelpTest(harness.Case):
@@ -243,6 +243,48 @@ class BenchTest(harness.Case):
                 self.assertIn(column, form[0])
         self.assertEqual(len(array[0]["samples_ns"]), 2)
         self.assertIn("| tg2 |", output("md"))
+
+
+class ProfileTest(harness.Case):
+    OPERATORS = ["embedding", "norm", "qkv", "rope_kv", "attention", "o", "gate_up", "down", "lm_head"]
+
+    def test_operators_add_up_and_are_compared_with_bf16(self):
+        out = self.scratch / "profiled"
+        run_json("quantize", self.model, "-o", out, "--scheme", "W4A16")
+        result = run_json("profile", out, "-p", 32, "-n", 4, "-b", 2, "-r", 2)
+        self.assertEqual([(phase["phase"], phase["passes"], phase["rows_per_pass"]) for phase in result["phases"]],
+                         [("prefill", 1, 64), ("decode", 4, 2)])
+        for phase in result["phases"]:
+            self.assertEqual([operator["name"] for operator in phase["operators"]], self.OPERATORS)
+            total = phase["total"]
+            self.assertAlmostEqual(sum(operator["seconds"] for operator in phase["operators"]), total["seconds"], places=9)
+            self.assertEqual(sum(operator["weight_bytes"] for operator in phase["operators"]), total["weight_bytes"])
+            self.assertEqual(phase["bf16_source"], "measured")
+            self.assertGreater(phase["bytes_saved_per_pass"], 0)
+            self.assertIn("in BF16", phase["sentence"])
+        self.assertGreater(result["limits"]["read_gb_per_s"], 0)
+        estimated = run_json("profile", out, "-p", 0, "-n", 2, "-r", 1, "--bf16", "estimated")["phases"]
+        self.assertEqual([(phase["phase"], phase["bf16_source"]) for phase in estimated], [("decode", "estimated")])
+        self.assertEqual(run_json("profile", out, "-p", 8, "-n", 0, "-r", 1, "--bf16", "off")["phases"][0]["bf16_source"], "none")
+
+    def test_a_bf16_model_has_nothing_to_compare(self):
+        finished = run("profile", self.model, "-p", 8, "-n", 2, "-r", 1)
+        self.assertExit(finished, 0)
+        self.assertIn("the weights are BF16", finished.stdout)
+        self.assertIn("gate_up", finished.stdout)
+
+    def test_layers_and_trace(self):
+        trace = self.scratch / "trace.json"
+        phase = run_json("profile", self.model, "-p", 0, "-n", 1, "-r", 1, "--layers", "--trace", trace)["phases"][0]
+        self.assertEqual([operator["layer"] for operator in phase["operators"] if operator["name"] == "qkv"], [0, 1])
+        events = json.loads(trace.read_text())["traceEvents"]
+        complete = [event for event in events if event["ph"] == "X"]
+        self.assertEqual(len(complete), 1 + 2 * 8 + 2)
+        for event, following in zip(complete, complete[1:]):
+            self.assertLessEqual(event["ts"] + event["dur"], following["ts"] + 0.002)
+        self.assertExit(run("profile", self.model, "-p", 0, "-n", 0), 2, "--prompt, --gen")
+        self.assertExit(run("profile", self.model, "-p", 512, "-n", 1), 2, "max_position_embeddings")
+        self.assertExit(run("profile", self.model, "-p", 1, "-n", 0, "-r", 1, "--trace", "/proc/nowhere/t"), 73, "/proc/nowhere")
 
 
 if __name__ == "__main__":

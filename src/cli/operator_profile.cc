@@ -1,0 +1,245 @@
+#include "cli/operator_profile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/check.h"
+#include "cli/command.h"
+#include "cli/samples.h"
+
+namespace pith {
+namespace {
+
+bool IsMatrixProduct(absl::string_view kernel) { return absl::StartsWith(kernel, "gemm_"); }
+
+template <typename T> void AddOnce(std::vector<T>& list, const T& value) {
+  if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+}
+
+// Refusals that name a reason other than an instruction set beyond the chosen one.
+void AddFallbacks(absl::string_view kernels, absl::Span<const TensorDataPath> data_path, Isa isa, std::vector<std::string>& fallbacks) {
+  for (const absl::string_view kernel : absl::StrSplit(kernels, '+', absl::SkipEmpty())) {
+    if (isa != Isa::kScalar && IsaOfKernel(kernel) == "scalar") AddOnce(fallbacks, absl::StrCat(kernel, ": scalar kernel"));
+    for (const TensorDataPath& path : data_path) {
+      if (path.kernel != kernel) continue;
+      for (const std::string& refused : path.refused) {
+        if (!absl::StrContains(refused, ": needs ")) AddOnce(fallbacks, absl::StrCat(kernel, ", not ", refused));
+      }
+    }
+  }
+}
+
+OperatorSummary* Find(std::vector<OperatorSummary>& summaries, absl::string_view name, int64_t layer) {
+  for (OperatorSummary& summary : summaries) {
+    if (summary.name == name && summary.layer == layer) return &summary;
+  }
+  return nullptr;
+}
+
+void AddRecord(const OperatorRecord& record, const MachineLimits& limits, OperatorSummary& summary) {
+  ++summary.calls;
+  summary.threads = record.threads;
+  summary.work.weight_bytes += record.work.weight_bytes;
+  summary.work.activation_bytes += record.work.activation_bytes;
+  summary.work.kv_bytes += record.work.kv_bytes;
+  summary.work.operations += record.work.operations;
+  const RooflineTime time = Roofline(record, limits);
+  summary.roofline.read_seconds += time.read_seconds;
+  summary.roofline.multiply_seconds += time.multiply_seconds;
+  summary.emulated = summary.emulated || MultiplyOfKernel(record.kernel).emulated;
+  // A multiply-add per row and weight: the weights are operations / (2 * rows), two bytes each.
+  summary.bf16_weight_bytes += IsMatrixProduct(record.kernel) ? record.work.operations / record.rows : record.work.weight_bytes;
+  const std::vector<std::string> kernels = absl::StrSplit(summary.kernel, ' ', absl::SkipEmpty());
+  if (std::find(kernels.begin(), kernels.end(), record.kernel) == kernels.end()) {
+    absl::StrAppend(&summary.kernel, summary.kernel.empty() ? "" : " ", record.kernel);
+  }
+}
+
+const char* SourceName(TwinSource source) {
+  switch (source) {
+    case TwinSource::kNone: return "none";
+    case TwinSource::kMeasured: return "measured";
+    case TwinSource::kEstimated: return "estimated";
+    case TwinSource::kIsBf16: return "is_bf16";
+  }
+  return "none";
+}
+
+double PerPassMs(double seconds, const PhaseSummary& summary) { return 1e3 * seconds / static_cast<double>(summary.passes); }
+double GigaPerSecond(int64_t count, double seconds) { return seconds > 0 ? 1e-9 * static_cast<double>(count) / seconds : 0.0; }
+
+std::string Line(const OperatorSummary& op, const PhaseSummary& summary, double total_seconds) {
+  const bool has_roofline = op.work.operations > 0;
+  const std::string name = op.layer < 0 ? op.name : absl::StrCat(op.name, " ", op.layer);
+  std::string flags;
+  if (!op.fallbacks.empty()) flags += " fallback";
+  if (op.emulated) flags += " emulated";
+  return absl::StrFormat("%-14s %6d %9.3f %6.1f %9.3f %7.1f %8.1f %9s %11s %9s  %s%s\n", name, op.calls / summary.passes,
+                         PerPassMs(op.seconds, summary), 100 * op.seconds / total_seconds,
+                         1e-6 * static_cast<double>(op.work.bytes()) / static_cast<double>(summary.passes),
+                         GigaPerSecond(op.work.bytes(), op.seconds), GigaPerSecond(op.work.operations, op.seconds),
+                         has_roofline ? absl::StrFormat("%.2f", op.roofline_share()) : "-",
+                         IsMatrixProduct(op.kernel) ? absl::StrFormat("%.3f", PerPassMs(op.conversion_seconds(), summary)) : "-",
+                         op.bf16_seconds > 0 ? absl::StrFormat("%.3f", PerPassMs(op.bf16_seconds, summary)) : "-", op.kernel, flags);
+}
+
+}  // namespace
+
+OperatorSummary PhaseSummary::Total() const {
+  OperatorSummary total;
+  total.name = "total";
+  for (const OperatorSummary& op : operators) {
+    total.calls += op.calls;
+    total.threads = op.threads;
+    total.seconds += op.seconds;
+    total.work.weight_bytes += op.work.weight_bytes;
+    total.work.activation_bytes += op.work.activation_bytes;
+    total.work.kv_bytes += op.work.kv_bytes;
+    total.work.operations += op.work.operations;
+    total.roofline.read_seconds += op.roofline.read_seconds;
+    total.roofline.multiply_seconds += op.roofline.multiply_seconds;
+    total.bf16_weight_bytes += op.bf16_weight_bytes;
+    total.bf16_seconds += op.bf16_seconds;
+  }
+  return total;
+}
+
+PhaseSummary Summarize(const PhaseRounds& rounds, bool by_layer, const MachineLimits& limits, absl::Span<const TensorDataPath> data_path,
+                       Isa isa) {
+  CHECK(!rounds.rounds.empty());
+  PhaseSummary summary{.phase = rounds.phase, .passes = rounds.passes, .rows_per_pass = rounds.rows_per_pass};
+  for (const OperatorRecord& record : rounds.rounds[0]) {
+    const int64_t layer = by_layer ? record.layer : -1;
+    OperatorSummary* op = Find(summary.operators, record.name, layer);
+    if (op == nullptr) op = &summary.operators.emplace_back(OperatorSummary{.name = record.name, .layer = layer});
+    AddRecord(record, limits, *op);
+  }
+  for (OperatorSummary& op : summary.operators) {
+    std::vector<double> seconds;
+    for (const std::vector<OperatorRecord>& round : rounds.rounds) {
+      int64_t ns = 0;
+      for (const OperatorRecord& record : round) {
+        if (op.name == record.name && (!by_layer || op.layer == record.layer)) ns += record.duration_ns();
+      }
+      seconds.push_back(1e-9 * static_cast<double>(ns));
+    }
+    op.seconds = Median(seconds);
+    for (const absl::string_view kernels : absl::StrSplit(op.kernel, ' ')) AddFallbacks(kernels, data_path, isa, op.fallbacks);
+  }
+  return summary;
+}
+
+void AddMeasuredTwin(const PhaseSummary& twin, PhaseSummary& summary) {
+  CHECK_EQ(twin.operators.size(), summary.operators.size());
+  for (size_t i = 0; i < summary.operators.size(); ++i) {
+    CHECK(twin.operators[i].name == summary.operators[i].name);
+    summary.operators[i].bf16_seconds = twin.operators[i].seconds;
+  }
+  summary.source = TwinSource::kMeasured;
+}
+
+void AddEstimatedTwin(const MachineLimits& limits, Isa isa, PhaseSummary& summary) {
+  const double peak = isa == Isa::kAvx512Vnni ? limits.bf16_gops : limits.f32_gops;
+  for (OperatorSummary& op : summary.operators) {
+    op.bf16_seconds = op.seconds;
+    if (!IsMatrixProduct(op.kernel) || op.roofline_share() <= 0) continue;
+    const double read_seconds = 1e-9 * static_cast<double>(op.bf16_streamed_bytes()) / limits.read_gb_per_s;
+    const double multiply_seconds = peak > 0 ? 1e-9 * static_cast<double>(op.work.operations) / peak : 0.0;
+    op.bf16_seconds = std::max(read_seconds, multiply_seconds) / std::min(1.0, op.roofline_share());
+  }
+  summary.source = TwinSource::kEstimated;
+}
+
+std::string PhaseTable(const PhaseSummary& summary) {
+  const OperatorSummary total = summary.Total();
+  std::string text = absl::StrFormat(
+      "%s: %s of %s with %s, %.3f ms per pass\n", summary.phase, absl::StrCat(summary.passes, summary.passes == 1 ? " pass" : " passes"),
+      Plural(summary.rows_per_pass, "row"), Plural(total.threads, "thread"), PerPassMs(total.seconds, summary));
+  absl::StrAppendFormat(&text, "%-14s %6s %9s %6s %9s %7s %8s %9s %11s %9s  %s\n", "operator", "calls", "ms/pass", "time %", "MB/pass",
+                        "GB/s", "GOP/s", "roofline", "conversion", "bf16 ms", "kernel");
+  for (const OperatorSummary& op : summary.operators) text += Line(op, summary, total.seconds);
+  text += Line(total, summary, total.seconds);
+  std::vector<std::string> fallbacks;
+  for (const OperatorSummary& op : summary.operators) {
+    for (const std::string& reason : op.fallbacks) AddOnce(fallbacks, absl::StrCat("  ", op.name, ": ", reason, "\n"));
+  }
+  if (!fallbacks.empty()) absl::StrAppend(&text, "fallback kernels:\n", absl::StrJoin(fallbacks, ""));
+  return text;
+}
+
+std::string SavingsSentence(const PhaseSummary& summary, const MachineLimits& limits) {
+  if (summary.source == TwinSource::kNone) return "";
+  if (summary.source == TwinSource::kIsBf16)
+    return absl::StrCat(summary.phase, ": the weights are BF16, so there is nothing saved to compare.\n");
+  const OperatorSummary total = summary.Total();
+  const double passes = static_cast<double>(summary.passes);
+  const double bytes = static_cast<double>(total.streamed_bytes()) / passes,
+               bf16_bytes = static_cast<double>(total.bf16_streamed_bytes()) / passes;
+  const double ms = PerPassMs(total.seconds, summary), bf16_ms = PerPassMs(total.bf16_seconds, summary);
+  const double worth_ms = 1e-6 * (bf16_bytes - bytes) / limits.read_gb_per_s;
+  const std::string head = absl::StrFormat(
+      "%s: %s per pass instead of %s in BF16 (%.2fx fewer bytes), %.2f ms instead of %.2f ms (%.2fx as fast, %s): ", summary.phase,
+      HumanBytes(static_cast<int64_t>(bytes)), HumanBytes(static_cast<int64_t>(bf16_bytes)), bf16_bytes / bytes, ms, bf16_ms, bf16_ms / ms,
+      SourceName(summary.source));
+  const std::string saved = HumanBytes(static_cast<int64_t>(bf16_bytes - bytes));
+  if (bf16_ms <= ms) return absl::StrFormat("%s%s saved became no time, %.2f ms were lost.\n", head, saved, ms - bf16_ms);
+  return absl::StrFormat("%s%s saved became %.2f ms saved, %.0f %% of the %.2f ms that reading them takes at %.1f GB/s.\n", head, saved,
+                         bf16_ms - ms, 100 * (bf16_ms - ms) / worth_ms, worth_ms, limits.read_gb_per_s);
+}
+
+namespace {
+
+OrderedJson ToJson(const OperatorSummary& op, const PhaseSummary& summary, double total_seconds) {
+  OrderedJson json = {{"name", op.name}};
+  if (op.layer >= 0) json["layer"] = op.layer;
+  json.update({{"calls", op.calls},
+               {"threads", op.threads},
+               {"seconds", op.seconds},
+               {"time_share", op.seconds / total_seconds},
+               {"weight_bytes", op.work.weight_bytes},
+               {"activation_bytes", op.work.activation_bytes},
+               {"kv_bytes", op.work.kv_bytes},
+               {"operations", op.work.operations},
+               {"gb_per_s", GigaPerSecond(op.work.bytes(), op.seconds)},
+               {"gop_per_s", GigaPerSecond(op.work.operations, op.seconds)},
+               {"roofline_seconds", op.roofline.seconds()},
+               {"roofline_share", op.roofline_share()},
+               {"bound", op.roofline.read_seconds >= op.roofline.multiply_seconds ? "memory" : "compute"},
+               {"conversion_seconds", IsMatrixProduct(op.kernel) ? OrderedJson(op.conversion_seconds()) : OrderedJson(nullptr)},
+               {"kernel", op.kernel},
+               {"emulated", op.emulated},
+               {"fallbacks", op.fallbacks}});
+  if (summary.source == TwinSource::kMeasured || summary.source == TwinSource::kEstimated) {
+    json["bf16"] = {{"seconds", op.bf16_seconds}, {"weight_bytes", op.bf16_weight_bytes}};
+  }
+  return json;
+}
+
+}  // namespace
+
+OrderedJson ToJson(const PhaseSummary& summary, const MachineLimits& limits) {
+  const OperatorSummary total = summary.Total();
+  OrderedJson operators = OrderedJson::array();
+  for (const OperatorSummary& op : summary.operators) operators.push_back(ToJson(op, summary, total.seconds));
+  OrderedJson json = {{"phase", summary.phase},
+                      {"passes", summary.passes},
+                      {"rows_per_pass", summary.rows_per_pass},
+                      {"total", ToJson(total, summary, total.seconds)},
+                      {"operators", operators},
+                      {"bf16_source", SourceName(summary.source)}};
+  if (summary.source == TwinSource::kMeasured || summary.source == TwinSource::kEstimated) {
+    json["bytes_saved_per_pass"] = (total.bf16_streamed_bytes() - total.streamed_bytes()) / summary.passes;
+    json["seconds_saved_per_pass"] = (total.bf16_seconds - total.seconds) / static_cast<double>(summary.passes);
+    json["byte_ratio"] = static_cast<double>(total.bf16_streamed_bytes()) / static_cast<double>(total.streamed_bytes());
+    json["time_ratio"] = total.bf16_seconds / total.seconds;
+  }
+  json["sentence"] = SavingsSentence(summary, limits);
+  return json;
+}
+
+}  // namespace pith
