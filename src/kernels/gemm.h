@@ -1,6 +1,12 @@
 // GEMM with prepacked weights: out[m][n] = sum_k activation[m][k] * weight[n][k] (+ bias[n]), f32 out.
 // POD only: ISA folders include this header.
 //
+// Activations are bf16, or integers with a scale per row and group of k (quantize_activation.h): one int8 plane, or two planes that make a
+// 16-bit fixed point number. Integer rows sum the products of a step exactly in int32, where a step is the smaller of the weights' and
+// the activations' group; across steps they sum in f32, ascending:
+//   total = fma(float(sum_step) * activation_scale, weight_scale, total)       (gemm_integer.h has it in full)
+// so every integer row of every instruction set gives the same bits.
+//
 // Row invariance: an output is the same bits whatever m, whatever range of columns a call computes, and whoever computes the others. Every
 // lane accumulates its own output column over k in one fixed order (docs/architecture.md); int32 sums inside a group are exact.
 #pragma once
@@ -16,7 +22,14 @@ constexpr int64_t kGemmPanel = 16;  // output columns interleaved in one prepack
 // so that the choice saves bytes and never changes a result.
 enum class GemmScale : int32_t { kF32 = 0, kF16 = 1, kBf16 = 2 };
 
-// What a weight matrix is, before any kernel is chosen. k = in, n = out.
+// What a GEMM row multiplies weights with.
+enum class GemmActivation : int32_t {
+  kBf16 = 0,
+  kInt16 = 1,  // two int8 planes: scale * (256 high + low)
+  kInt8 = 2,   // one int8 plane: scale * high
+};
+
+// What a weight matrix is, before any kernel is chosen, and what it will be multiplied with. k = in, n = out.
 struct GemmProblem {
   int64_t n = 0, k = 0;
   int64_t group_size = 0;       // quantized weights: divides k; dense: 0
@@ -24,6 +37,11 @@ struct GemmProblem {
   bool has_zero_point = false;  // per group integer zero points instead of 2^(bits-1)
   bool has_min = false;         // weight = scale * code - min; never together with zero points
   GemmScale scale = GemmScale::kF32;
+  GemmActivation activation = GemmActivation::kBf16;
+  int64_t activation_group = 0;  // integer activations: k that share a scale; divides k, and is a multiple or a divisor of group_size
+
+  // Integer activations: how many k are summed in int32 before scales are applied.
+  constexpr int64_t step() const { return group_size < activation_group ? group_size : activation_group; }
 };
 
 // Prepacks the panels [panel_begin, panel_end) so that threads can share the work. Exactly one of `dense` and `code` is set.
@@ -38,11 +56,21 @@ struct GemmPrepackParams {
   int64_t panel_begin = 0, panel_end = 0;  // of ceil(n / kGemmPanel)
 };
 
+// Integer activations of m rows, as quantize_activation.h makes them.
+struct IntegerActivation {
+  const int8_t* high = nullptr;  // [m, k], rows `stride` bytes apart: the only plane of kInt8, the upper one of kInt16
+  const int8_t* low = nullptr;   // [m, k], kInt16 only
+  int64_t stride = 0;
+  const float* scale = nullptr;  // [m, k / activation_group], dense
+  const int32_t* sum = nullptr;  // [m, k / step()], dense: sums of the integers of each step
+};
+
 struct GemmParams {
   GemmProblem problem;
   const uint8_t* weight = nullptr;       // prepacked by the same kernel row, 64-byte aligned
-  const uint16_t* activation = nullptr;  // bf16 bits [m, k], rows `activation_stride` elements apart
+  const uint16_t* activation = nullptr;  // kBf16: bits [m, k], rows `activation_stride` elements apart
   int64_t activation_stride = 0;
+  IntegerActivation integer;    // kInt16, kInt8
   int64_t m = 0;                // >= 1
   const float* bias = nullptr;  // [n] or null
   float* out = nullptr;         // [m, n], rows `out_stride` floats apart

@@ -12,6 +12,7 @@
 #include "kernels/embedding.h"
 #include "kernels/gemm.h"
 #include "kernels/normalization.h"
+#include "kernels/quantize_activation.h"
 #include "kernels/rotary.h"
 
 namespace pith {
@@ -28,7 +29,7 @@ enum class GemmWeight : int32_t {
 struct GemmKernelEntry {
   const char* name;
   GemmWeight weight;
-  const char* activation;   // "bf16"; shown by inspect
+  GemmActivation activation;
   const char* accumulator;  // "f32", "int32 per group, f32 across"
   KernelIsa isa;
   // nullptr, or why the row cannot run the problem (static text: "group_size % 8 != 0").
@@ -49,6 +50,7 @@ struct OperatorEntry {
   void (*gated_activation)(const GatedActivationParams&) = nullptr;
   void (*embedding)(const EmbeddingParams&) = nullptr;
   void (*convert)(const ConvertParams&) = nullptr;
+  void (*quantize_activation)(const QuantizeActivationParams&) = nullptr;
 };
 
 }  // namespace pith

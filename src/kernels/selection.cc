@@ -26,10 +26,20 @@ template <typename F> bool Take(F* chosen, F candidate) {
 
 }  // namespace
 
-absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& problem, Isa isa) {
+absl::string_view GemmActivationName(GemmActivation activation) {
+  switch (activation) {
+    case GemmActivation::kBf16: return "bf16";
+    case GemmActivation::kInt16: return "int16 dynamic";
+    case GemmActivation::kInt8: return "int8 dynamic";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& problem, Isa isa, std::vector<std::string>* refused) {
   GemmSelection selection;
+  if (refused != nullptr) selection.refused = *refused;
   for (const GemmKernelEntry* row : AllGemmKernels()) {
-    if (row->weight != weight) continue;
+    if (row->weight != weight || row->activation != problem.activation) continue;
     if (static_cast<int>(row->isa) > static_cast<int>(isa)) {
       selection.refused.push_back(absl::StrCat(row->name, ": needs ", IsaName(static_cast<Isa>(row->isa)), ", chosen ", IsaName(isa)));
       continue;
@@ -41,9 +51,10 @@ absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& p
     }
     selection.refused.push_back(absl::StrCat(row->name, ": ", reason));
   }
+  if (refused != nullptr) *refused = selection.refused;
   return NotSupportedError("gemm: expected a kernel for ", WeightName(weight), " weights [", problem.n, ", ", problem.k, "], ",
-                           problem.bits, " bits, group size ", problem.group_size,
-                           "; found none: ", absl::StrJoin(selection.refused, "; "));
+                           problem.bits, " bits, group size ", problem.group_size, ", ", GemmActivationName(problem.activation),
+                           " activations; found none: ", absl::StrJoin(selection.refused, "; "));
 }
 
 Operators SelectOperators(Isa isa) {
@@ -54,7 +65,7 @@ Operators SelectOperators(Isa isa) {
     const bool taken = Take(&chosen.attention, row->attention) || Take(&chosen.kv_append, row->kv_append) ||
                        Take(&chosen.rms_norm, row->rms_norm) || Take(&chosen.rotary, row->rotary) ||
                        Take(&chosen.gated_activation, row->gated_activation) || Take(&chosen.embedding, row->embedding) ||
-                       Take(&chosen.convert, row->convert);
+                       Take(&chosen.convert, row->convert) || Take(&chosen.quantize_activation, row->quantize_activation);
     if (taken) chosen.names.push_back(row->name);
   }
   return chosen;

@@ -16,9 +16,15 @@ struct GemmSelection {
   std::vector<std::string> refused;  // "gemm_bf16_w4g_f32__avx512_vnni: group_size % 8 != 0"
 };
 
-// The first row, best ISA first, that can run `problem` with weights of family `weight` and has an ISA of at most `isa`.
+// "bf16", "int16 dynamic", "int8 dynamic".
+absl::string_view GemmActivationName(GemmActivation activation);
+
+// The first row, best ISA first, that can run `problem` with weights of family `weight` and the problem's kind of activations, and has
+// an ISA of at most `isa`.
 // Errors: kUnimplemented listing every refusal.
-absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& problem, Isa isa);
+// `refused`, if given, holds refusals of an earlier try; they go before those of this one.
+absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& problem, Isa isa,
+                                         std::vector<std::string>* refused = nullptr);
 
 // One of each operator for an ISA; a missing one falls back to the next lower ISA. Scalar has them all.
 struct Operators {
@@ -30,6 +36,7 @@ struct Operators {
   void (*gated_activation)(const GatedActivationParams&) = nullptr;
   void (*embedding)(const EmbeddingParams&) = nullptr;
   void (*convert)(const ConvertParams&) = nullptr;
+  void (*quantize_activation)(const QuantizeActivationParams&) = nullptr;
   std::vector<std::string> names;  // the rows chosen, for reports
 };
 Operators SelectOperators(Isa isa);

@@ -14,9 +14,14 @@ struct QkvLayout {
       : queries(config.num_heads * config.head_dim), keys(config.num_kv_heads * config.head_dim), row(queries + 2 * keys) {}
 };
 
-void Observe(const ForwardPass& pass, const Linear& linear, const uint16_t* input, int64_t rows) {
+// Makes `input` ready for `linear`; an observer wants bf16 besides.
+void Prepare(const ForwardPass& pass, const Linear& linear, LinearInput& input, int64_t rows) {
+  input.Prepare(linear.formats(), rows, linear.in(), pass.observer != nullptr);
+}
+
+void Observe(const ForwardPass& pass, const Linear& linear, const LinearInput& input, int64_t rows) {
   if (pass.observer == nullptr) return;
-  for (const TensorDataPath& path : linear.data_path()) pass.observer->OnLinearInput(path.name, input, rows, linear.in());
+  for (const TensorDataPath& path : linear.data_path()) pass.observer->OnLinearInput(path.name, input.bf16(), rows, linear.in());
 }
 
 // Query and key norms, RoPE, and the append to the cache, for rows [begin, end) of the batch.
@@ -84,10 +89,11 @@ void RunAttention(const DecoderLayer& layer, ForwardPass& pass) {
   const QkvLayout layout(config);
   Workspace& workspace = pass.workspace;
   const int64_t rows = pass.batch.num_rows();
+  Prepare(pass, layer.qkv, workspace.normed(), rows);
   layer.attention_norm.Run(pass.context, workspace.hidden(), config.hidden_size, rows, workspace.normed());
   ProfileNorm(pass, layer.index, rows);
   Observe(pass, layer.qkv, workspace.normed(), rows);
-  layer.qkv.Run(pass.context, workspace.normed(), config.hidden_size, rows, workspace.qkv(), layout.row);
+  layer.qkv.Run(pass.context, workspace.normed(), 0, rows, workspace.qkv(), layout.row);
   ProfileLinear(pass, "qkv", layer.index, layer.qkv, rows);
   pass.context.ForRows(rows, 2 * layout.row, [&](int64_t begin, int64_t end) { PrepareKeys(layer, pass, begin, end); });
   ProfileKeys(pass, layer.index);
@@ -96,14 +102,18 @@ void RunAttention(const DecoderLayer& layer, ForwardPass& pass) {
     for (int64_t i = begin; i < end; ++i) RunAttentionTask(layer, pass, tasks[i], thread);
   });
   ProfileAttention(pass, layer.index, layer.window);
-  Observe(pass, layer.o, workspace.attention(), rows);
+  Prepare(pass, layer.o, workspace.attended(), rows);
+  pass.context.ForRows(rows, layout.queries, [&](int64_t begin, int64_t end) {
+    workspace.attended().StoreBf16(pass.context, begin, end - begin, workspace.attention() + begin * layout.queries, layout.queries);
+  });
+  Observe(pass, layer.o, workspace.attended(), rows);
   if (layer.post_attention_norm.has_value()) {
-    layer.o.Run(pass.context, workspace.attention(), layout.queries, rows, workspace.branch(), config.hidden_size);
+    layer.o.Run(pass.context, workspace.attended(), 0, rows, workspace.branch(), config.hidden_size);
     ProfileLinear(pass, "o", layer.index, layer.o, rows);
     layer.post_attention_norm->RunAccumulate(pass.context, workspace.branch(), rows, config.hidden_size, workspace.hidden());
     ProfileNorm(pass, layer.index, rows);
   } else {
-    layer.o.Run(pass.context, workspace.attention(), layout.queries, rows, workspace.hidden(), config.hidden_size, /*accumulate=*/true);
+    layer.o.Run(pass.context, workspace.attended(), 0, rows, workspace.hidden(), config.hidden_size, /*accumulate=*/true);
     ProfileLinear(pass, "o", layer.index, layer.o, rows);
   }
 }
@@ -113,13 +123,15 @@ void RunMlp(const DecoderLayer& layer, ForwardPass& pass) {
   Workspace& workspace = pass.workspace;
   const int64_t rows = pass.batch.num_rows();
   const bool post_norm = layer.post_mlp_norm.has_value();
+  Prepare(pass, layer.mlp.gate_up(), workspace.normed(), rows);
   layer.mlp_norm.Run(pass.context, workspace.hidden(), hidden_size, rows, workspace.normed());
   ProfileNorm(pass, layer.index, rows);
   Observe(pass, layer.mlp.gate_up(), workspace.normed(), rows);
   float* out = post_norm ? workspace.branch() : workspace.hidden();
   for (int64_t begin = 0; begin < rows; begin += kMaxMlpRows) {
     const int64_t count = std::min(rows - begin, kMaxMlpRows);
-    layer.mlp.RunGateUp(pass.context, workspace.normed() + begin * hidden_size, count, workspace.gate_up(), workspace.mlp_activation());
+    Prepare(pass, layer.mlp.down(), workspace.mlp_activation(), count);
+    layer.mlp.RunGateUp(pass.context, workspace.normed(), begin, count, workspace.gate_up(), workspace.mlp_activation());
     ProfileLinear(pass, "gate_up", layer.index, layer.mlp.gate_up(), count);
     Observe(pass, layer.mlp.down(), workspace.mlp_activation(), count);
     layer.mlp.RunDown(pass.context, workspace.mlp_activation(), count, out + begin * hidden_size, /*accumulate=*/!post_norm);

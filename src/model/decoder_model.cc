@@ -56,7 +56,8 @@ std::string LoadedDecoderModel::DataPathName() const {
   std::set<std::string> schemes, activations;
   for (size_t i = 1; i + 1 < decoder_.data_path.size(); ++i) {  // without embedding and head
     schemes.insert(decoder_.data_path[i].scheme);
-    activations.insert(decoder_.data_path[i].activation);
+    const std::string& activation = decoder_.data_path[i].activation;  // "int16" of "int16 dynamic"
+    activations.insert(activation.substr(0, activation.find(' ')));
   }
   return absl::StrCat(absl::StrJoin(schemes, "+"), "/", absl::StrJoin(activations, "+"));
 }
@@ -90,10 +91,11 @@ void LoadedDecoderModel::Run(const ForwardBatch& batch, KvStorage& kv, float* lo
   ProfileEmbedding(pass, decoder_.embedding);
   for (const DecoderLayer& layer : decoder_.layers) RunDecoderLayer(layer, pass);
   if (logits_rows == 0) return;
+  workspace_.normed().Prepare(decoder_.head.projection().formats(), logits_rows, config_.hidden_size, observer_ != nullptr);
   decoder_.head.Normalize(context_, workspace_.hidden(), batch.logits_rows, workspace_.normed());
   ProfileNorm(pass, kNoLayer, logits_rows);
   if (observer_ != nullptr) {
-    observer_->OnLinearInput(decoder_.data_path.back().name, workspace_.normed(), logits_rows, config_.hidden_size);
+    observer_->OnLinearInput(decoder_.data_path.back().name, workspace_.normed().bf16(), logits_rows, config_.hidden_size);
   }
   decoder_.head.Run(context_, workspace_.normed(), logits_rows, logits);
   ProfileLinear(pass, "lm_head", kNoLayer, decoder_.head.projection(), logits_rows);

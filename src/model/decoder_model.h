@@ -43,7 +43,7 @@ class DecoderModel {
   virtual const DecoderConfig& config() const = 0;
   virtual KvCacheSpec MakeKvSpec(int64_t num_blocks) const = 0;
   virtual const std::vector<TensorDataPath>& data_path() const = 0;
-  // A short name of the whole path, for evidence: "W4A16/bf16", "BF16/bf16", "Q4_K+Q6_K/bf16".
+  // A short name of the whole path, for evidence: "W4A16/int16", "BF16/bf16", "Q4_K+Q6_K/int8".
   virtual std::string DataPathName() const = 0;
   virtual int64_t resident_weight_bytes() const = 0;
 

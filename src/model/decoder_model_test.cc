@@ -94,7 +94,7 @@ TEST_F(DecoderModelTest, ReportsTheDataPath) {
 
   artifact->QuantizeLayers(4, 16);
   model = Load(*artifact);
-  EXPECT_EQ(model->DataPathName(), "W4A16/bf16");
+  EXPECT_EQ(model->DataPathName(), "W4A16/int16");
   EXPECT_EQ(model->data_path()[3].packing, "pack-quantized");
   EXPECT_EQ(model->data_path()[3].group_size, 16);
 }

@@ -54,11 +54,9 @@ void Workspace::Reserve(int64_t rows) {
   const int64_t heads = config_.num_heads + 2 * config_.num_kv_heads;
   const int64_t mlp_rows = std::min(rows, kMaxMlpRows);
   grow(hidden_, rows * config_.hidden_size, sizeof(float));
-  grow(normed_, rows * config_.hidden_size, sizeof(uint16_t));
   grow(qkv_, rows * heads * config_.head_dim, sizeof(float));
   grow(attention_, rows * config_.num_heads * config_.head_dim, sizeof(uint16_t));
   grow(gate_up_, mlp_rows * 2 * config_.intermediate_size, sizeof(float));
-  grow(mlp_activation_, mlp_rows * config_.intermediate_size, sizeof(uint16_t));
   if (config_.post_norms) grow(branch_, rows * config_.hidden_size, sizeof(float));
   positions_.reserve(rows);
   rows_ = rows;

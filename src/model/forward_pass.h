@@ -11,6 +11,7 @@
 #include "model/forward_batch.h"
 #include "model/layer_observer.h"
 #include "nn/compute_context.h"
+#include "nn/linear_input.h"
 #include "nn/profiler.h"
 #include "tensor/tensor.h"
 
@@ -26,13 +27,14 @@ class Workspace {
   // Makes room for `rows` rows. May throw std::bad_alloc.
   void Reserve(int64_t rows);
 
-  float* hidden() { return Floats(hidden_); }                   // [rows, hidden_size] the residual stream
-  uint16_t* normed() { return Bf16(normed_); }                  // [rows, hidden_size] input of a linear layer
-  float* qkv() { return Floats(qkv_); }                         // [rows, qkv_size]: queries, keys, values of a row one after the other
-  uint16_t* attention() { return Bf16(attention_); }            // [rows, num_heads * head_dim] input of o_proj
-  float* gate_up() { return Floats(gate_up_); }                 // [min(rows, kMaxMlpRows), 2 * intermediate_size]
-  uint16_t* mlp_activation() { return Bf16(mlp_activation_); }  // [min(rows, kMaxMlpRows), intermediate_size]
-  float* branch() { return Floats(branch_); }                   // [rows, hidden_size] output of a half layer before its post-norm
+  float* hidden() { return Floats(hidden_); }                // [rows, hidden_size] the residual stream
+  LinearInput& normed() { return normed_; }                  // [rows, hidden_size] input of a linear layer
+  float* qkv() { return Floats(qkv_); }                      // [rows, qkv_size]: queries, keys, values of a row one after the other
+  uint16_t* attention() { return Bf16(attention_); }         // [rows, num_heads * head_dim] output of attention
+  LinearInput& attended() { return attended_; }              // the same as input of o_proj
+  float* gate_up() { return Floats(gate_up_); }              // [min(rows, kMaxMlpRows), 2 * intermediate_size]
+  LinearInput& mlp_activation() { return mlp_activation_; }  // [min(rows, kMaxMlpRows), intermediate_size] input of down_proj
+  float* branch() { return Floats(branch_); }                // [rows, hidden_size] output of a half layer before its post-norm
   float* attention_scratch(int thread);
   std::vector<int32_t>& positions() { return positions_; }  // [rows]
 
@@ -42,7 +44,8 @@ class Workspace {
 
   const DecoderConfig& config_;
   int64_t rows_ = 0, scratch_floats_;
-  AlignedBuffer hidden_, normed_, qkv_, attention_, gate_up_, mlp_activation_, branch_, attention_scratch_;
+  AlignedBuffer hidden_, qkv_, attention_, gate_up_, branch_, attention_scratch_;
+  LinearInput normed_, attended_, mlp_activation_;  // prepared by those who fill them
   std::vector<int32_t> positions_;
 };
 

@@ -1,5 +1,7 @@
 #include "nn/compute_context.h"
 
+#include "tensor/tensor.h"
+
 namespace pith {
 namespace {
 
@@ -13,6 +15,17 @@ void ComputeContext::ForRows(int64_t rows, int64_t elements_per_row, absl::Funct
   pool->ParallelFor(rows, 1, [&](int64_t begin, int64_t end, int) { body(begin, end); });
 }
 
-ComputeContext MakeComputeContext(ThreadPool* pool, Isa isa) { return {.pool = pool, .isa = isa, .operators = SelectOperators(isa)}; }
+ComputeContext MakeComputeContext(ThreadPool* pool, Isa isa, GemmActivation weight_only_activation) {
+  return {.pool = pool, .isa = isa, .weight_only_activation = weight_only_activation, .operators = SelectOperators(isa)};
+}
+
+absl::Span<float> RowScratch(int64_t count) {
+  thread_local AlignedBuffer buffer;
+  if (static_cast<int64_t>(buffer.size()) < count * static_cast<int64_t>(sizeof(float))) {
+    buffer = AlignedBuffer();
+    buffer = AlignedBuffer(static_cast<size_t>(count) * sizeof(float));
+  }
+  return {reinterpret_cast<float*>(buffer.data()), static_cast<size_t>(count)};
+}
 
 }  // namespace pith

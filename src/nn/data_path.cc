@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/cpu_features.h"
+#include "kernels/selection.h"
 
 namespace pith {
 namespace {
@@ -38,7 +39,7 @@ TensorDataPath DescribeStorage(const LinearSource& source) {
 }
 
 void DescribeKernel(const GemmKernelEntry& kernel, const std::vector<std::string>& refused, TensorDataPath& path) {
-  path.activation = kernel.activation;
+  path.activation = std::string(GemmActivationName(kernel.activation));
   path.accumulator = kernel.accumulator;
   path.output = "f32";
   path.kernel = kernel.name;

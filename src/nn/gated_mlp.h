@@ -20,11 +20,12 @@ class GatedMlp {
   const Linear& gate_up() const { return gate_up_; }
   const Linear& down() const { return down_; }
 
-  // x [m, hidden] bf16 bits, contiguous -> activation [m, intermediate] bf16 bits, the input of down().
+  // Rows [row, row + m) of x, prepared for gate_up() -> rows [0, m) of `activation`, prepared for down().
   // `gate_up` is scratch for [m, 2 * intermediate] floats.
-  void RunGateUp(const ComputeContext& context, const uint16_t* x, int64_t m, float* gate_up, uint16_t* activation) const;
+  void RunGateUp(const ComputeContext& context, const LinearInput& x, int64_t row, int64_t m, float* gate_up,
+                 LinearInput& activation) const;
   // out [m, hidden] f32, contiguous, = or += down(activation).
-  void RunDown(const ComputeContext& context, const uint16_t* activation, int64_t m, float* out, bool accumulate) const;
+  void RunDown(const ComputeContext& context, const LinearInput& activation, int64_t m, float* out, bool accumulate) const;
 
   int64_t resident_bytes() const { return gate_up_.resident_bytes() + down_.resident_bytes(); }
 

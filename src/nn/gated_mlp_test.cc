@@ -27,8 +27,10 @@ void ExpectMatchesDefinition(Activation activation, int64_t m) {
 
   const std::vector<uint16_t> x = RandomActivations(m * kHidden, 4);
   std::vector<float> scratch(m * 2 * kIntermediate), out(m * kHidden, 5.0f);
-  std::vector<uint16_t> activated(m * kIntermediate);
-  mlp->RunGateUp(context, x.data(), m, scratch.data(), activated.data());
+  LinearInput input;
+  input.Prepare(mlp->down().formats(), m, kIntermediate, /*keep_bf16=*/true);
+  mlp->RunGateUp(context, MakeInput(context, mlp->gate_up(), x.data(), m, kHidden), 0, m, scratch.data(), input);
+  const uint16_t* activated = input.bf16();
   for (int64_t r = 0; r < m; ++r) {
     for (int64_t i = 0; i < kIntermediate; ++i) {
       const double g = ReferenceDot(gate, i, x.data() + r * kHidden).value + 0.5;
@@ -37,10 +39,10 @@ void ExpectMatchesDefinition(Activation activation, int64_t m) {
       EXPECT_NEAR(ToFloat(bfloat16{activated[r * kIntermediate + i]}), expected, std::fabs(expected) / 200 + 1e-4) << r << " " << i;
     }
   }
-  mlp->RunDown(context, activated.data(), m, out.data(), /*accumulate=*/true);
+  mlp->RunDown(context, input, m, out.data(), /*accumulate=*/true);
   for (int64_t r = 0; r < m; ++r) {
     for (int64_t o = 0; o < kHidden; ++o) {
-      const DotProduct dot = ReferenceDot(down, o, activated.data() + r * kIntermediate);
+      const DotProduct dot = ReferenceDot(down, o, activated + r * kIntermediate);
       EXPECT_NEAR(out[r * kHidden + o], 5.0 + dot.value, dot.magnitude / 4096 + 1e-5);
     }
   }

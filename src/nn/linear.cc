@@ -44,6 +44,32 @@ QuantizedTensor StackQuantized(absl::Span<const LinearSource> parts) {
   return stacked;
 }
 
+// k that share an activation scale: the weights' group, so that a step is one of both; long groups (per channel) are cut, since int16 sums
+// must stay exact and one outlier should spoil a part of the row only.
+int64_t ActivationGroup(const GemmProblem& problem) {
+  constexpr int64_t kLargest = 128, kUnit = 8;
+  if (problem.group_size <= kLargest) return problem.group_size;
+  int64_t group = 0;
+  for (int64_t candidate = kUnit; candidate <= kLargest; candidate += kUnit) {
+    if (problem.group_size % candidate == 0) group = candidate;
+  }
+  return group != 0 ? group : problem.group_size;
+}
+
+// The kernel for what the context asks for, else for bf16; every refusal is kept.
+absl::StatusOr<GemmSelection> SelectKernel(GemmWeight family, GemmProblem& problem, const ComputeContext& context) {
+  std::vector<std::string> refused;
+  if (family != GemmWeight::kBf16 && context.weight_only_activation != GemmActivation::kBf16) {
+    problem.activation = context.weight_only_activation;
+    problem.activation_group = ActivationGroup(problem);
+    absl::StatusOr<GemmSelection> selection = SelectGemm(family, problem, context.isa, &refused);
+    if (selection.ok()) return selection;
+    problem.activation = GemmActivation::kBf16;
+    problem.activation_group = 0;
+  }
+  return SelectGemm(family, problem, context.isa, &refused);
+}
+
 absl::Status CheckScales(absl::Span<const LinearSource> parts) {
   for (const LinearSource& part : parts) {
     const QuantizedTensor& q = *part.quantized;
@@ -98,9 +124,15 @@ absl::Status Linear::AddSegment(absl::Span<const LinearSource> parts, const Comp
 
 absl::Status Linear::AddMatrix(absl::Span<const LinearSource> parts, GemmWeight family, GemmPrepackParams params,
                                const ComputeContext& context) {
-  const absl::StatusOr<GemmSelection> selection = SelectGemm(family, params.problem, context.isa);
+  const absl::StatusOr<GemmSelection> selection = SelectKernel(family, params.problem, context);
   if (!selection.ok()) return Annotate(selection.status(), parts[0].name);
   Segment segment{.problem = params.problem, .kernel = selection->kernel, .column_begin = out_, .panel_begin = num_panels_};
+  segment.input.kind = segment.problem.activation;
+  if (segment.input.kind != GemmActivation::kBf16) {
+    segment.input.group_size = segment.problem.activation_group;
+    segment.input.sum_group = segment.problem.step();
+  }
+  if (std::find(formats_.begin(), formats_.end(), segment.input) == formats_.end()) formats_.push_back(segment.input);
   segment.weight = AlignedBuffer(segment.kernel->prepack_bytes(segment.problem));
   params.out = segment.weight.data();
   context.pool->ParallelFor(segment.num_panels(), 1, [&](int64_t begin, int64_t end, int) {
@@ -120,25 +152,31 @@ absl::Status Linear::AddMatrix(absl::Span<const LinearSource> parts, GemmWeight 
   return absl::OkStatus();
 }
 
-void Linear::Run(const ComputeContext& context, const uint16_t* activation, int64_t activation_stride, int64_t m, float* out,
-                 int64_t out_stride, bool accumulate) const {
+void Linear::Run(const ComputeContext& context, const LinearInput& input, int64_t row, int64_t m, float* out, int64_t out_stride,
+                 bool accumulate) const {
   DCHECK(m >= 1);
+  DCHECK(input.dim() == in_);
   context.pool->ParallelFor(num_panels_, 1, [&](int64_t begin, int64_t end, int) {
     for (const Segment& segment : segments_) {
       const int64_t first = std::max<int64_t>(begin - segment.panel_begin, 0);
       const int64_t last = std::min(end - segment.panel_begin, segment.num_panels());
       if (first >= last) continue;
-      segment.kernel->run({.problem = segment.problem,
+      GemmParams params = {.problem = segment.problem,
                            .weight = segment.weight.data(),
-                           .activation = activation,
-                           .activation_stride = activation_stride,
                            .m = m,
                            .bias = bias_.empty() ? nullptr : bias_.data() + segment.column_begin,
                            .out = out + segment.column_begin,
                            .out_stride = out_stride,
                            .accumulate = accumulate,
                            .panel_begin = first,
-                           .panel_end = last});
+                           .panel_end = last};
+      if (segment.input.kind == GemmActivation::kBf16) {
+        params.activation = input.bf16() + row * in_;
+        params.activation_stride = in_;
+      } else {
+        params.integer = input.Integers(segment.input, row);
+      }
+      segment.kernel->run(params);
     }
   });
 }

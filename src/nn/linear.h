@@ -13,6 +13,7 @@
 #include "kernels/gemm.h"
 #include "nn/compute_context.h"
 #include "nn/data_path.h"
+#include "nn/linear_input.h"
 #include "tensor/tensor.h"
 
 namespace pith {
@@ -26,9 +27,12 @@ class Linear {
   int64_t out() const { return out_; }
   int64_t in() const { return in_; }
 
-  // activation [m, in] bf16 bits, rows activation_stride elements apart; out [m, out()] f32, rows out_stride floats apart; m >= 1.
+  // The forms of input the kernels multiply with, each once: what to prepare a LinearInput for.
+  const std::vector<InputFormat>& formats() const { return formats_; }
+
+  // Rows [row, row + m) of `input`, prepared for formats(); out [m, out()] f32, rows out_stride floats apart; m >= 1.
   // accumulate adds to `out` instead of overwriting it. The panels are split over the pool. Row invariant: see kernels/gemm.h.
-  void Run(const ComputeContext& context, const uint16_t* activation, int64_t activation_stride, int64_t m, float* out, int64_t out_stride,
+  void Run(const ComputeContext& context, const LinearInput& input, int64_t row, int64_t m, float* out, int64_t out_stride,
            bool accumulate = false) const;
 
   // One row per part, in order.
@@ -39,6 +43,7 @@ class Linear {
   struct Segment {  // one prepacked matrix
     GemmProblem problem;
     const GemmKernelEntry* kernel = nullptr;
+    InputFormat input;
     AlignedBuffer weight;
     int64_t column_begin = 0;  // of the layer's output
     int64_t panel_begin = 0;   // of the layer's panels, all segments counted
@@ -51,6 +56,7 @@ class Linear {
 
   int64_t out_ = 0, in_ = 0, num_panels_ = 0;
   std::vector<Segment> segments_;
+  std::vector<InputFormat> formats_;
   std::vector<float> bias_;  // [out], or empty
   std::vector<TensorDataPath> data_path_;
 };

@@ -39,7 +39,7 @@ void ExpectMatchesReference(const std::vector<TestMatrix>& parts, int64_t m) {
     ASSERT_TRUE(linear.ok()) << linear.status();
     const int64_t stride = linear->out() + 5;
     std::vector<float> out(m * stride, -7.0f);
-    linear->Run(context, activation.data(), in + 3, m, out.data(), stride);
+    linear->Run(context, MakeInput(context, *linear, activation.data(), m, in + 3), 0, m, out.data(), stride);
     for (int64_t r = 0; r < m; ++r) {
       int64_t column = 0;
       for (const TestMatrix& part : parts) {
@@ -98,7 +98,7 @@ TEST(Linear, BiasAndAccumulate) {
     const auto linear = Linear::Load({parts[0].Source(bias_a), parts[1].Source(), parts[2].Source(bias_c)}, context);
     ASSERT_TRUE(linear.ok());
     std::vector<float> out(32, 1000.0f);
-    linear->Run(context, activation.data(), 48, 1, out.data(), 32, /*accumulate=*/true);
+    linear->Run(context, MakeInput(context, *linear, activation.data(), 1, 48), 0, 1, out.data(), 32, /*accumulate=*/true);
     for (int64_t o = 0; o < 32; ++o) {
       const TestMatrix& part = o < 20 ? parts[0] : o < 24 ? parts[1] : parts[2];
       const DotProduct dot = ReferenceDot(part, o - (o < 20 ? 0 : o < 24 ? 20 : 24), activation.data());
@@ -119,7 +119,7 @@ TEST(Linear, BiasReachesItsColumnsInEveryMatrix) {
   const auto linear = Linear::Load({dense.Source(std::vector<float>(20, -7.0f)), packed.Source(bias)}, context);
   ASSERT_TRUE(linear.ok());
   std::vector<float> out(38);
-  linear->Run(context, activation.data(), 64, 1, out.data(), 38);
+  linear->Run(context, MakeInput(context, *linear, activation.data(), 1, 64), 0, 1, out.data(), 38);
   for (int64_t o = 0; o < 38; ++o) {
     const DotProduct dot = ReferenceDot(o < 20 ? dense : packed, o < 20 ? o : o - 20, activation.data());
     EXPECT_NEAR(out[o], (o < 20 ? -7.0 : bias[o - 20]) + dot.value, kTolerance * dot.magnitude + 1e-3) << o;
@@ -137,7 +137,7 @@ TEST(Linear, SameBitsForEveryThreadCount) {
       const auto linear = Linear::Load(SourcesOf(parts), context);
       ASSERT_TRUE(linear.ok());
       std::vector<float> out(5 * 160);
-      linear->Run(context, activation.data(), 128, 5, out.data(), 160);
+      linear->Run(context, MakeInput(context, *linear, activation.data(), 5, 128), 0, 5, out.data(), 160);
       if (first.empty()) first = out;
       EXPECT_EQ(out, first) << threads;
     }
@@ -168,9 +168,46 @@ TEST(Linear, ReportsItsDataPath) {
   EXPECT_EQ(b.scale_dtype, "bf16");
   EXPECT_EQ(b.group_size, 32);
   EXPECT_DOUBLE_EQ(b.stored_bits, 4.5);
-  EXPECT_THAT(b.kernel, HasSubstr("w4g"));
+  EXPECT_EQ(b.kernel, "gemm_int16_w4g_f32__scalar");
+  EXPECT_EQ(b.activation, "int16 dynamic");
   EXPECT_EQ(b.out, 32);
   EXPECT_EQ(b.in, 64);
+}
+
+TEST(Linear, RowsOfAnInputAreItsRows) {
+  const TestMatrix packed = RandomQuantized("a", 24, 64, 4, 32, TestOffset::kSymmetric, 2);
+  const std::vector<uint16_t> activation = RandomActivations(5 * 64, 6);
+  ThreadPool pool(2);
+  const ComputeContext context = MakeComputeContext(&pool, DetectIsa());
+  const auto linear = Linear::Load({packed.Source()}, context);
+  ASSERT_TRUE(linear.ok());
+  const LinearInput input = MakeInput(context, *linear, activation.data(), 5, 64);
+  std::vector<float> whole(5 * 24), part(2 * 24);
+  linear->Run(context, input, 0, 5, whole.data(), 24);
+  linear->Run(context, input, 3, 2, part.data(), 24);
+  EXPECT_EQ(part, std::vector<float>(whole.begin() + 3 * 24, whole.end()));
+}
+
+TEST(Linear, ActivationsAreWhatTheContextAsksForWhereAKernelCan) {
+  ThreadPool pool(1);
+  const TestMatrix groups = RandomQuantized("a", 16, 96, 4, 32, TestOffset::kSymmetric, 1);
+  const TestMatrix channel = RandomQuantized("b", 16, 96, 8, 96, TestOffset::kSymmetric, 2);
+  const TestMatrix long_channel = RandomQuantized("c", 16, 384, 8, 384, TestOffset::kSymmetric, 2);
+  const TestMatrix odd = RandomQuantized("d", 16, 36, 4, 12, TestOffset::kSymmetric, 3);
+  const auto format = [&](const TestMatrix& matrix, GemmActivation activation) {
+    const auto linear = Linear::Load({matrix.Source()}, MakeComputeContext(&pool, DetectIsa(), activation));
+    CHECK(linear.ok());
+    CHECK_EQ(linear->formats().size(), 1u);
+    return linear->formats()[0];
+  };
+  EXPECT_EQ(format(groups, GemmActivation::kInt16), (InputFormat{GemmActivation::kInt16, 32, 32}));
+  EXPECT_EQ(format(groups, GemmActivation::kInt8), (InputFormat{GemmActivation::kInt8, 32, 32}));
+  EXPECT_EQ(format(groups, GemmActivation::kBf16), InputFormat{});
+  EXPECT_EQ(format(channel, GemmActivation::kInt16), (InputFormat{GemmActivation::kInt16, 96, 96}));
+  EXPECT_EQ(format(long_channel, GemmActivation::kInt16), (InputFormat{GemmActivation::kInt16, 128, 128}));
+  EXPECT_EQ(format(odd, GemmActivation::kInt16), InputFormat{});
+  const auto linear = Linear::Load({odd.Source()}, MakeComputeContext(&pool, Isa::kScalar));
+  EXPECT_THAT(linear->data_path()[0].refused, testing::Contains("gemm_int16_w4g_f32__scalar: group_size % 8 != 0"));
 }
 
 TEST(Linear, RefusesWeightsThatAreNotFinite) {

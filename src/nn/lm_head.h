@@ -18,10 +18,10 @@ class LmHead {
   int64_t vocab_size() const { return projection_.out(); }
   const Linear& projection() const { return projection_; }
 
-  // Gathers rows[i] of hidden [.., dim] f32 (contiguous rows) and normalizes them into out [rows.size(), dim] bf16 bits.
-  void Normalize(const ComputeContext& context, const float* hidden, absl::Span<const int32_t> rows, uint16_t* out) const;
+  // Gathers rows[i] of hidden [.., dim] f32 (contiguous rows) and normalizes them into row i of `out`, prepared for projection().
+  void Normalize(const ComputeContext& context, const float* hidden, absl::Span<const int32_t> rows, LinearInput& out) const;
   // logits [m, vocab] f32 from normalized rows.
-  void Run(const ComputeContext& context, const uint16_t* normalized, int64_t m, float* logits) const;
+  void Run(const ComputeContext& context, const LinearInput& normalized, int64_t m, float* logits) const;
 
   int64_t resident_bytes() const { return norm_.resident_bytes() + projection_.resident_bytes(); }
 

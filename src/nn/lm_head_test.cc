@@ -26,8 +26,10 @@ TEST(LmHead, NormalizesTheWantedRowsAndProjects) {
   RandomStream random(3);
   for (float& h : hidden) h = random.Normal();
   const std::vector<int32_t> rows = {0, 2, 3, 5};
-  std::vector<uint16_t> normalized(rows.size() * kDim);
-  head.Normalize(context, hidden.data(), rows, normalized.data());
+  LinearInput input;
+  input.Prepare(head.projection().formats(), static_cast<int64_t>(rows.size()), kDim, /*keep_bf16=*/true);
+  head.Normalize(context, hidden.data(), rows, input);
+  const uint16_t* normalized = input.bf16();
   for (size_t i = 0; i < rows.size(); ++i) {
     double squares = 0;
     for (int64_t d = 0; d < kDim; ++d) squares += hidden[rows[i] * kDim + d] * static_cast<double>(hidden[rows[i] * kDim + d]);
@@ -37,10 +39,10 @@ TEST(LmHead, NormalizesTheWantedRowsAndProjects) {
     }
   }
   std::vector<float> logits(rows.size() * kVocab);
-  head.Run(context, normalized.data(), static_cast<int64_t>(rows.size()), logits.data());
+  head.Run(context, input, static_cast<int64_t>(rows.size()), logits.data());
   for (size_t i = 0; i < rows.size(); ++i) {
     for (int64_t o = 0; o < kVocab; ++o) {
-      const DotProduct dot = ReferenceDot(table, o, normalized.data() + i * kDim);
+      const DotProduct dot = ReferenceDot(table, o, normalized + i * kDim);
       EXPECT_NEAR(logits[i * kVocab + o], dot.value, dot.magnitude / 4096);
     }
   }

@@ -15,16 +15,20 @@ absl::StatusOr<RmsNorm> RmsNorm::Load(absl::string_view tensor_name, const Tenso
   return norm;
 }
 
-void RmsNorm::Run(const ComputeContext& context, const float* x, int64_t x_stride, int64_t rows, uint16_t* out) const {
+void RmsNorm::Run(const ComputeContext& context, const float* x, int64_t x_stride, int64_t rows, LinearInput& out, int64_t row) const {
   context.ForRows(rows, dim(), [&](int64_t begin, int64_t end) {
-    context.operators.rms_norm({.x = x + begin * x_stride,
-                                .x_stride = x_stride,
-                                .weight = weight_.data(),
-                                .eps = eps_,
-                                .num_rows = end - begin,
-                                .dim = dim(),
-                                .out_bf16 = out + begin * dim(),
-                                .out_stride = dim()});
+    for (int64_t r = begin; r < end; ++r) {
+      const absl::Span<float> normed = RowScratch(dim());  // stays in L1 until it is stored
+      context.operators.rms_norm({.x = x + r * x_stride,
+                                  .x_stride = x_stride,
+                                  .weight = weight_.data(),
+                                  .eps = eps_,
+                                  .num_rows = 1,
+                                  .dim = dim(),
+                                  .out_f32 = normed.data(),
+                                  .out_stride = dim()});
+      out.Store(context, row + r, 1, normed.data(), dim());
+    }
   });
 }
 

@@ -28,8 +28,10 @@ class RmsNormTest : public testing::Test {
 };
 
 TEST_F(RmsNormTest, WritesContiguousBfloat16) {
-  std::vector<uint16_t> out(6);
-  Make(false).Run(context_, x_.data(), 4, 2, out.data());
+  LinearInput input;
+  input.Prepare({InputFormat{}}, 2, 3);
+  Make(false).Run(context_, x_.data(), 4, 2, input);
+  const uint16_t* out = input.bf16();
   for (int r = 0; r < 2; ++r) {
     for (int i = 0; i < 3; ++i) {
       const double expected = Expected(x_.data() + 4 * r, i, 0.0);

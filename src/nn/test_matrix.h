@@ -11,6 +11,7 @@
 #include "base/float_types.h"
 #include "base/random.h"
 #include "nn/data_path.h"
+#include "nn/linear.h"
 #include "quantization/quantized_tensor.h"
 #include "tensor/tensor.h"
 
@@ -89,6 +90,14 @@ inline std::vector<uint16_t> RandomActivations(int64_t count, uint64_t seed) {
   std::vector<uint16_t> bits(count);
   for (uint16_t& b : bits) b = ToBfloat16(random.Normal()).bits;
   return bits;
+}
+
+// Rows of bf16 bits, `stride` elements apart, in every form that `linear` wants, and in bf16.
+inline LinearInput MakeInput(const ComputeContext& context, const Linear& linear, const uint16_t* rows, int64_t m, int64_t stride) {
+  LinearInput input;
+  input.Prepare(linear.formats(), m, linear.in(), /*keep_bf16=*/true);
+  input.StoreBf16(context, 0, m, rows, stride);
+  return input;
 }
 
 // sum_i a[i] * w[o][i] in double, and the sum of the absolute products, which scales every rounding error.

@@ -11,6 +11,9 @@
 //   w4 unit: 64 bytes, 8 k: a 32-bit lane per column; nibbles from the lowest: k0 k2 k4 k6 k1 k3 k5 k7, each code - 2^(bits-1)
 //            in two's complement.
 //            (Each 16-bit half yields, nibble by nibble, the even or the odd members of the four k pairs.)
+// For integer activations codes stay unsigned, as stored, and four k of a column share a 32-bit lane:
+//   i8 unit: 64 bytes, 4 k: lane c holds codes k0 k1 k2 k3 of column c, one in each byte.
+//   i4 unit: 64 bytes, 8 k: byte j of lane c holds code k_j in the low nibble and code k_(4+j) in the high one.
 // Units of a group that group_size does not fill are padded and never multiplied.
 #pragma once
 
@@ -63,6 +66,14 @@ static constexpr PanelLayout QuantizedLayout(const GemmProblem& problem, int64_t
   layout.panel_bytes = RoundUp(layout.code_begin + layout.groups * layout.group_bytes, 64);
   return layout;
 }
+
+// Largest step of int16 activations: a chunk of k that kernels decode holds whole steps.
+constexpr int64_t kMaxInt16Step = 256;
+
+// 16 lanes of four one-byte codes.
+constexpr int64_t kI8UnitK = 4, kI4UnitK = 8, kIntegerUnitBytes = 64;
+static constexpr PanelLayout I8Layout(const GemmProblem& problem) { return QuantizedLayout(problem, kI8UnitK, kIntegerUnitBytes); }
+static constexpr PanelLayout I4Layout(const GemmProblem& problem) { return QuantizedLayout(problem, kI4UnitK, kIntegerUnitBytes); }
 
 constexpr int64_t kW8UnitK = 2, kW8UnitBytes = 32;
 constexpr int64_t kW4UnitK = 8, kW4UnitBytes = 64;

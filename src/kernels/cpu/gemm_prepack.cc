@@ -1,9 +1,11 @@
 #include "kernels/cpu/gemm_prepack.h"
 
 #include <cstring>
+#include <limits>
 
 #include "base/float_types.h"
 #include "kernels/cpu/gemm_layout.h"
+#include "kernels/quantize_activation.h"
 
 namespace pith {
 namespace {
@@ -16,6 +18,22 @@ const char* CanPrepackQuantized(const GemmProblem& problem) {
   if ((problem.has_min || problem.has_zero_point) && problem.k / problem.group_size > kMaxOffsetGroups) {
     return "more than 4096 groups with zero points or mins";
   }
+  return nullptr;
+}
+
+// Integer rows: what the layout needs, then whether the largest sum of a step fits int32.
+const char* CanPrepackInteger(const GemmProblem& problem, int64_t unit_k) {
+  if (problem.n < 1 || problem.k < 1) return "empty matrix";
+  if (problem.group_size < 1 || problem.k % problem.group_size != 0) return "group_size does not divide k";
+  if (problem.activation_group < 1 || problem.k % problem.activation_group != 0) return "activation group does not divide k";
+  const int64_t step = problem.step();
+  if (problem.group_size % step != 0 || problem.activation_group % step != 0) return "neither group divides the other";
+  if (step % unit_k != 0) return unit_k == kI4UnitK ? "group_size % 8 != 0" : "group_size % 4 != 0";
+  if (problem.has_min && problem.has_zero_point) return "zero points and mins together";
+  const int64_t limit = static_cast<int64_t>(problem.activation == GemmActivation::kInt16 ? kInt16ActivationLimit : kInt8ActivationLimit);
+  const int64_t largest_code = (int64_t{1} << problem.bits) - 1;
+  if (step > std::numeric_limits<int32_t>::max() / ((limit + 1) * largest_code)) return "a step's int32 sum could overflow";
+  if (problem.activation == GemmActivation::kInt16 && step > kMaxInt16Step) return "a step of int16 activations exceeds 256";
   return nullptr;
 }
 
@@ -71,6 +89,20 @@ void PackW4Group(const uint8_t* code, const PanelLayout& layout, int64_t j, uint
   }
 }
 
+void PackI8Group(const uint8_t* code, const PanelLayout& layout, int64_t j, uint8_t* out) {
+  for (int64_t k = 0; k < layout.group_size; k += kI8UnitK) std::memcpy(out + k / kI8UnitK * kIntegerUnitBytes + 4 * j, code + k, 4);
+}
+
+void PackI4Group(const uint8_t* code, const PanelLayout& layout, int64_t j, uint8_t* out) {
+  for (int64_t k = 0; k < layout.group_size; k += kI4UnitK) {
+    uint32_t low, high;
+    std::memcpy(&low, code + k, 4);
+    std::memcpy(&high, code + k + 4, 4);
+    const uint32_t lane = low | high << 4;
+    std::memcpy(out + k / kI4UnitK * kIntegerUnitBytes + 4 * j, &lane, 4);
+  }
+}
+
 template <typename PackGroup> void PrepackQuantized(const GemmPrepackParams& params, const PanelLayout& layout, PackGroup pack_group) {
   const GemmProblem& problem = params.problem;
   for (int64_t p = params.panel_begin; p < params.panel_end; ++p) {
@@ -105,9 +137,21 @@ const char* CanPrepackW4(const GemmProblem& problem) {
   return CanPrepackQuantized(problem);
 }
 
+const char* CanPrepackI8(const GemmProblem& problem) {
+  if (problem.bits < 5 || problem.bits > 8) return "bits outside 5..8";
+  return CanPrepackInteger(problem, kI8UnitK);
+}
+
+const char* CanPrepackI4(const GemmProblem& problem) {
+  if (problem.bits < 2 || problem.bits > 4) return "bits outside 2..4";
+  return CanPrepackInteger(problem, kI4UnitK);
+}
+
 size_t DensePrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * DenseLayout(problem).panel_bytes; }
 size_t W8PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * W8Layout(problem).panel_bytes; }
 size_t W4PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * W4Layout(problem).panel_bytes; }
+size_t I8PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * I8Layout(problem).panel_bytes; }
+size_t I4PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * I4Layout(problem).panel_bytes; }
 
 void PrepackDense(const GemmPrepackParams& params) {
   const int64_t n = params.problem.n, k = params.problem.k;
@@ -124,5 +168,7 @@ void PrepackDense(const GemmPrepackParams& params) {
 
 void PrepackW8(const GemmPrepackParams& params) { PrepackQuantized(params, W8Layout(params.problem), PackW8Group); }
 void PrepackW4(const GemmPrepackParams& params) { PrepackQuantized(params, W4Layout(params.problem), PackW4Group); }
+void PrepackI8(const GemmPrepackParams& params) { PrepackQuantized(params, I8Layout(params.problem), PackI8Group); }
+void PrepackI4(const GemmPrepackParams& params) { PrepackQuantized(params, I4Layout(params.problem), PackI4Group); }
 
 }  // namespace pith

@@ -13,13 +13,20 @@ namespace pith {
 const char* CanPrepackDense(const GemmProblem& problem);
 const char* CanPrepackW8(const GemmProblem& problem);  // 5..8 bits, even group size
 const char* CanPrepackW4(const GemmProblem& problem);  // 2..4 bits, even group size
+// Integer activations: groups of whole units, one group a multiple of the other, and steps short enough that int32 sums are exact.
+const char* CanPrepackI8(const GemmProblem& problem);  // 5..8 bits
+const char* CanPrepackI4(const GemmProblem& problem);  // 2..4 bits
 
 size_t DensePrepackBytes(const GemmProblem& problem);
 size_t W8PrepackBytes(const GemmProblem& problem);
 size_t W4PrepackBytes(const GemmProblem& problem);
+size_t I8PrepackBytes(const GemmProblem& problem);
+size_t I4PrepackBytes(const GemmProblem& problem);
 
 void PrepackDense(const GemmPrepackParams& params);
 void PrepackW8(const GemmPrepackParams& params);
 void PrepackW4(const GemmPrepackParams& params);
+void PrepackI8(const GemmPrepackParams& params);
+void PrepackI4(const GemmPrepackParams& params);
 
 }  // namespace pith

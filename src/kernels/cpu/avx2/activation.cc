@@ -25,11 +25,14 @@ template <Activation kActivation> void Run(const GatedActivationParams& p) {
   for (int64_t row = 0; row < p.num_rows; ++row) {
     const float* gate = p.gate + row * p.gate_stride;
     const float* up = p.up + row * p.up_stride;
-    uint16_t* out = p.out + row * p.out_stride;
     for (int64_t i = 0; i < p.dim; i += 8) {
       const int64_t left = p.dim - i;
       const __m256 y = _mm256_mul_ps(Activate<kActivation>(LoadF32(gate + i, left)), LoadF32(up + i, left));
-      StoreBf16(out + i, left, Bf16FromF32(y));
+      if (p.out_f32 != nullptr) {
+        StoreF32(p.out_f32 + row * p.out_stride + i, left, y);
+      } else {
+        StoreBf16(p.out + row * p.out_stride + i, left, Bf16FromF32(y));
+      }
     }
   }
 }

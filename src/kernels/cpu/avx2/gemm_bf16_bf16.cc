@@ -27,7 +27,7 @@ struct DenseFormat {
 const GemmKernelEntry gemm_bf16_bf16_f32__avx2 = {
     .name = "gemm_bf16_bf16_f32__avx2",
     .weight = GemmWeight::kBf16,
-    .activation = "bf16",
+    .activation = GemmActivation::kBf16,
     .accumulator = "f32",
     .isa = KernelIsa::kAvx2,
     .can_implement = CanPrepackDense,

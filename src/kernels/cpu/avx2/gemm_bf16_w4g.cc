@@ -38,7 +38,7 @@ struct W4Format {
 const GemmKernelEntry gemm_bf16_w4g_f32__avx2 = {
     .name = "gemm_bf16_w4g_f32__avx2",
     .weight = GemmWeight::kW4Grouped,
-    .activation = "bf16",
+    .activation = GemmActivation::kBf16,
     .accumulator = "f32 per group, f32 across",
     .isa = KernelIsa::kAvx2,
     .can_implement = CanPrepackW4,

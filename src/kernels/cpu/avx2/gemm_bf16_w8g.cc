@@ -29,7 +29,7 @@ struct W8Format {
 const GemmKernelEntry gemm_bf16_w8g_f32__avx2 = {
     .name = "gemm_bf16_w8g_f32__avx2",
     .weight = GemmWeight::kW8Grouped,
-    .activation = "bf16",
+    .activation = GemmActivation::kBf16,
     .accumulator = "f32 per group, f32 across",
     .isa = KernelIsa::kAvx2,
     .can_implement = CanPrepackW8,

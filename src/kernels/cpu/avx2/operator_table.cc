@@ -9,6 +9,7 @@ void rotary_f32__avx2(const RotaryParams& p);
 void gated_activation_f32_bf16__avx2(const GatedActivationParams& p);
 void embedding_bf16_f32__avx2(const EmbeddingParams& p);
 void convert_f32_bf16__avx2(const ConvertParams& p);
+void quantize_activation_f32_int8__avx2(const QuantizeActivationParams& p);
 
 const OperatorEntry kOperators__avx2[] = {
     {.name = "attention_f32_bf16_bf16__avx2", .isa = KernelIsa::kAvx2, .attention = attention_f32_bf16_bf16__avx2},
@@ -18,6 +19,7 @@ const OperatorEntry kOperators__avx2[] = {
     {.name = "gated_activation_f32_bf16__avx2", .isa = KernelIsa::kAvx2, .gated_activation = gated_activation_f32_bf16__avx2},
     {.name = "embedding_bf16_f32__avx2", .isa = KernelIsa::kAvx2, .embedding = embedding_bf16_f32__avx2},
     {.name = "convert_f32_bf16__avx2", .isa = KernelIsa::kAvx2, .convert = convert_f32_bf16__avx2},
+    {.name = "quantize_activation_f32_int8__avx2", .isa = KernelIsa::kAvx2, .quantize_activation = quantize_activation_f32_int8__avx2},
 };
 const size_t kNumOperators__avx2 = sizeof(kOperators__avx2) / sizeof(kOperators__avx2[0]);
 

@@ -25,11 +25,14 @@ template <Activation kActivation> void Run(const GatedActivationParams& p) {
   for (int64_t row = 0; row < p.num_rows; ++row) {
     const float* gate = p.gate + row * p.gate_stride;
     const float* up = p.up + row * p.up_stride;
-    uint16_t* out = p.out + row * p.out_stride;
     for (int64_t i = 0; i < p.dim; i += 16) {
       const __mmask16 mask = FirstLanes(p.dim - i);
       const __m512 y = _mm512_mul_ps(Activate<kActivation>(_mm512_maskz_loadu_ps(mask, gate + i)), _mm512_maskz_loadu_ps(mask, up + i));
-      _mm256_mask_storeu_epi16(out + i, mask, Bf16FromF32(y));
+      if (p.out_f32 != nullptr) {
+        _mm512_mask_storeu_ps(p.out_f32 + row * p.out_stride + i, mask, y);
+      } else {
+        _mm256_mask_storeu_epi16(p.out + row * p.out_stride + i, mask, Bf16FromF32(y));
+      }
     }
   }
 }

@@ -24,7 +24,7 @@ struct DenseFormat {
 const GemmKernelEntry gemm_bf16_bf16_f32__avx512 = {
     .name = "gemm_bf16_bf16_f32__avx512",
     .weight = GemmWeight::kBf16,
-    .activation = "bf16",
+    .activation = GemmActivation::kBf16,
     .accumulator = "f32",
     .isa = KernelIsa::kAvx512,
     .can_implement = CanPrepackDense,

@@ -37,7 +37,7 @@ struct W4Format {
 const GemmKernelEntry gemm_bf16_w4g_f32__avx512 = {
     .name = "gemm_bf16_w4g_f32__avx512",
     .weight = GemmWeight::kW4Grouped,
-    .activation = "bf16",
+    .activation = GemmActivation::kBf16,
     .accumulator = "f32 per group, f32 across",
     .isa = KernelIsa::kAvx512,
     .can_implement = CanPrepackW4,

@@ -9,6 +9,7 @@ void rotary_f32__avx512(const RotaryParams& p);
 void gated_activation_f32_bf16__avx512(const GatedActivationParams& p);
 void embedding_bf16_f32__avx512(const EmbeddingParams& p);
 void convert_f32_bf16__avx512(const ConvertParams& p);
+void quantize_activation_f32_int8__avx512(const QuantizeActivationParams& p);
 
 const OperatorEntry kOperators__avx512[] = {
     {.name = "attention_f32_bf16_bf16__avx512", .isa = KernelIsa::kAvx512, .attention = attention_f32_bf16_bf16__avx512},
@@ -18,6 +19,9 @@ const OperatorEntry kOperators__avx512[] = {
     {.name = "gated_activation_f32_bf16__avx512", .isa = KernelIsa::kAvx512, .gated_activation = gated_activation_f32_bf16__avx512},
     {.name = "embedding_bf16_f32__avx512", .isa = KernelIsa::kAvx512, .embedding = embedding_bf16_f32__avx512},
     {.name = "convert_f32_bf16__avx512", .isa = KernelIsa::kAvx512, .convert = convert_f32_bf16__avx512},
+    {.name = "quantize_activation_f32_int8__avx512",
+     .isa = KernelIsa::kAvx512,
+     .quantize_activation = quantize_activation_f32_int8__avx512},
 };
 const size_t kNumOperators__avx512 = sizeof(kOperators__avx512) / sizeof(kOperators__avx512[0]);
 

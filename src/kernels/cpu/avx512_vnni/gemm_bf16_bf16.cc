@@ -22,7 +22,7 @@ struct DenseFormat {
 const GemmKernelEntry gemm_bf16_bf16_f32__avx512_vnni = {
     .name = "gemm_bf16_bf16_f32__avx512_vnni",
     .weight = GemmWeight::kBf16,
-    .activation = "bf16",
+    .activation = GemmActivation::kBf16,
     .accumulator = "f32",
     .isa = KernelIsa::kAvx512Vnni,
     .can_implement = CanPrepackDense,

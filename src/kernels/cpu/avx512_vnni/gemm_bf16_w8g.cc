@@ -27,7 +27,7 @@ struct W8Format {
 const GemmKernelEntry gemm_bf16_w8g_f32__avx512_vnni = {
     .name = "gemm_bf16_w8g_f32__avx512_vnni",
     .weight = GemmWeight::kW8Grouped,
-    .activation = "bf16",
+    .activation = GemmActivation::kBf16,
     .accumulator = "f32 per group, f32 across",
     .isa = KernelIsa::kAvx512Vnni,
     .can_implement = CanPrepackW8,

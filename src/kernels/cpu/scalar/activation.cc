@@ -21,8 +21,14 @@ void gated_activation_f32_bf16__scalar(const GatedActivationParams& p) {
   for (int64_t row = 0; row < p.num_rows; ++row) {
     const float* gate = p.gate + row * p.gate_stride;
     const float* up = p.up + row * p.up_stride;
-    uint16_t* out = p.out + row * p.out_stride;
-    for (int64_t i = 0; i < p.dim; ++i) out[i] = Bf16FromF32(static_cast<float>(Activate(p.activation, gate[i]) * up[i]));
+    for (int64_t i = 0; i < p.dim; ++i) {
+      const float y = static_cast<float>(Activate(p.activation, gate[i]) * up[i]);
+      if (p.out_f32 != nullptr) {
+        p.out_f32[row * p.out_stride + i] = y;
+      } else {
+        p.out[row * p.out_stride + i] = Bf16FromF32(y);
+      }
+    }
   }
 }
 

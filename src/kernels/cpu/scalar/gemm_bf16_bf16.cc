@@ -46,7 +46,7 @@ void Run(const GemmParams& params) {
 const GemmKernelEntry gemm_bf16_bf16_f32__scalar = {
     .name = "gemm_bf16_bf16_f32__scalar",
     .weight = GemmWeight::kBf16,
-    .activation = "bf16",
+    .activation = GemmActivation::kBf16,
     .accumulator = "f32",
     .isa = KernelIsa::kScalar,
     .can_implement = CanImplement,

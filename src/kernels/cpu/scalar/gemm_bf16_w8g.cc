@@ -14,7 +14,7 @@ const char* CanImplement(const GemmProblem& problem) { return CanImplementRefere
 const GemmKernelEntry gemm_bf16_w8g_f32__scalar = {
     .name = "gemm_bf16_w8g_f32__scalar",
     .weight = GemmWeight::kW8Grouped,
-    .activation = "bf16",
+    .activation = GemmActivation::kBf16,
     .accumulator = "f32",
     .isa = KernelIsa::kScalar,
     .can_implement = CanImplement,

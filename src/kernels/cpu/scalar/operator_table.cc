@@ -9,6 +9,7 @@ void rotary_f32__scalar(const RotaryParams& p);
 void gated_activation_f32_bf16__scalar(const GatedActivationParams& p);
 void embedding_bf16_f32__scalar(const EmbeddingParams& p);
 void convert_f32_bf16__scalar(const ConvertParams& p);
+void quantize_activation_f32_int8__scalar(const QuantizeActivationParams& p);
 
 const OperatorEntry kOperators__scalar[] = {
     {.name = "attention_f32_bf16_bf16__scalar", .isa = KernelIsa::kScalar, .attention = attention_f32_bf16_bf16__scalar},
@@ -18,6 +19,9 @@ const OperatorEntry kOperators__scalar[] = {
     {.name = "gated_activation_f32_bf16__scalar", .isa = KernelIsa::kScalar, .gated_activation = gated_activation_f32_bf16__scalar},
     {.name = "embedding_bf16_f32__scalar", .isa = KernelIsa::kScalar, .embedding = embedding_bf16_f32__scalar},
     {.name = "convert_f32_bf16__scalar", .isa = KernelIsa::kScalar, .convert = convert_f32_bf16__scalar},
+    {.name = "quantize_activation_f32_int8__scalar",
+     .isa = KernelIsa::kScalar,
+     .quantize_activation = quantize_activation_f32_int8__scalar},
 };
 const size_t kNumOperators__scalar = sizeof(kOperators__scalar) / sizeof(kOperators__scalar[0]);
 

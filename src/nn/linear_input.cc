@@ -1,0 +1,101 @@
+#include "nn/linear_input.h"
+
+#include "base/check.h"
+#include "base/float_types.h"
+
+namespace pith {
+namespace {
+
+void Reserve(AlignedBuffer& buffer, int64_t bytes) {
+  if (static_cast<int64_t>(buffer.size()) >= bytes) return;
+  buffer = AlignedBuffer();  // free before allocating the larger one
+  buffer = AlignedBuffer(static_cast<size_t>(bytes));
+}
+
+template <typename T> T* As(AlignedBuffer& buffer) { return reinterpret_cast<T*>(buffer.data()); }
+template <typename T> const T* As(const AlignedBuffer& buffer) { return reinterpret_cast<const T*>(buffer.data()); }
+
+}  // namespace
+
+void LinearInput::Activate(const InputFormat& format, int64_t rows, int64_t dim) {
+  Form* form = nullptr;
+  for (Form& candidate : forms_) {
+    if (candidate.format == format) form = &candidate;
+  }
+  if (form == nullptr) form = &forms_.emplace_back(Form{.format = format});
+  form->active = true;
+  if (format.kind == GemmActivation::kBf16) {
+    Reserve(form->high, rows * dim * 2);
+    return;
+  }
+  DCHECK(dim % format.group_size == 0 && format.group_size % format.sum_group == 0);
+  Reserve(form->high, rows * dim);
+  if (format.kind == GemmActivation::kInt16) Reserve(form->low, rows * dim);
+  Reserve(form->scale, rows * (dim / format.group_size) * static_cast<int64_t>(sizeof(float)));
+  Reserve(form->sum, rows * (dim / format.sum_group) * static_cast<int64_t>(sizeof(int32_t)));
+}
+
+void LinearInput::Prepare(absl::Span<const InputFormat> formats, int64_t rows, int64_t dim, bool keep_bf16) {
+  dim_ = dim;
+  for (Form& form : forms_) form.active = false;
+  for (const InputFormat& format : formats) Activate(format, rows, dim);
+  if (keep_bf16) Activate({}, rows, dim);
+}
+
+void LinearInput::Store(const ComputeContext& context, int64_t row, int64_t count, const float* x, int64_t x_stride) {
+  for (Form& form : forms_) {
+    if (!form.active) continue;
+    const InputFormat& format = form.format;
+    if (format.kind == GemmActivation::kBf16) {
+      for (int64_t r = 0; r < count; ++r) {
+        context.operators.convert({.in = x + r * x_stride, .out = As<uint16_t>(form.high) + (row + r) * dim_, .count = dim_});
+      }
+      continue;
+    }
+    const int64_t groups = dim_ / format.group_size, sums = dim_ / format.sum_group;
+    context.operators.quantize_activation({.x = x,
+                                           .x_stride = x_stride,
+                                           .num_rows = count,
+                                           .dim = dim_,
+                                           .group_size = format.group_size,
+                                           .sum_group = format.sum_group,
+                                           .static_scale = format.static_scale,
+                                           .high = As<int8_t>(form.high) + row * dim_,
+                                           .low = format.kind == GemmActivation::kInt16 ? As<int8_t>(form.low) + row * dim_ : nullptr,
+                                           .out_stride = dim_,
+                                           .scale = As<float>(form.scale) + row * groups,
+                                           .scale_stride = groups,
+                                           .sum = As<int32_t>(form.sum) + row * sums,
+                                           .sum_stride = sums});
+  }
+}
+
+void LinearInput::StoreBf16(const ComputeContext& context, int64_t row, int64_t count, const uint16_t* x, int64_t x_stride) {
+  const absl::Span<float> wide = RowScratch(dim_);
+  for (int64_t r = 0; r < count; ++r) {
+    for (int64_t i = 0; i < dim_; ++i) wide[i] = ToFloat(bfloat16{x[r * x_stride + i]});
+    Store(context, row + r, 1, wide.data(), dim_);
+  }
+}
+
+const uint16_t* LinearInput::bf16() const {
+  for (const Form& form : forms_) {
+    if (form.active && form.format.kind == GemmActivation::kBf16) return As<uint16_t>(form.high);
+  }
+  return nullptr;
+}
+
+IntegerActivation LinearInput::Integers(const InputFormat& format, int64_t row) const {
+  for (const Form& form : forms_) {
+    if (!form.active || !(form.format == format)) continue;
+    return {.high = As<int8_t>(form.high) + row * dim_,
+            .low = format.kind == GemmActivation::kInt16 ? As<int8_t>(form.low) + row * dim_ : nullptr,
+            .stride = dim_,
+            .scale = As<float>(form.scale) + row * (dim_ / format.group_size),
+            .sum = As<int32_t>(form.sum) + row * (dim_ / format.sum_group)};
+  }
+  CHECK(false);  // the layer's formats were not given to Prepare
+  return {};
+}
+
+}  // namespace pith

@@ -1,0 +1,60 @@
+// The input of linear layers, held in every form that their kernels multiply with: bf16, or integers with scales.
+//
+//   input.Prepare(layer.formats(), rows, dim);
+//   input.Store(context, 0, rows, x, x_stride);      // from f32, each form once, whoever reads it
+//   layer.Run(context, input, 0, rows, out, out_stride);
+//
+// Rows are converted one by one, so a form of a row depends on the row alone. Different rows may be stored by different threads.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "kernels/gemm.h"
+#include "nn/compute_context.h"
+#include "tensor/tensor.h"
+
+namespace pith {
+
+// One form of an input. Sizes in k; see GemmProblem and quantize_activation.h.
+struct InputFormat {
+  GemmActivation kind = GemmActivation::kBf16;
+  int64_t group_size = 0;  // integers: k that share a scale
+  int64_t sum_group = 0;   // integers: k whose sum the kernel wants, GemmProblem::step()
+  float static_scale = 0;  // > 0: the scale of every group
+
+  friend bool operator==(const InputFormat&, const InputFormat&) = default;
+};
+
+class LinearInput {
+ public:
+  // Makes room for `rows` rows of `dim` in each of `formats`; keep_bf16 adds bf16 if it is not among them. Contents are lost. Buffers grow
+  // to the largest use and stay. May throw std::bad_alloc.
+  void Prepare(absl::Span<const InputFormat> formats, int64_t rows, int64_t dim, bool keep_bf16 = false);
+
+  // Rows [row, row + count) from x f32, rows x_stride floats apart. On the calling thread.
+  void Store(const ComputeContext& context, int64_t row, int64_t count, const float* x, int64_t x_stride);
+  // The same from bf16 bits, which are exact in f32.
+  void StoreBf16(const ComputeContext& context, int64_t row, int64_t count, const uint16_t* x, int64_t x_stride);
+
+  int64_t dim() const { return dim_; }
+  // bf16 bits [rows, dim], contiguous; null when no format and no caller wanted them.
+  const uint16_t* bf16() const;
+  // The integers of row `row` and those behind it. The format was given to Prepare.
+  IntegerActivation Integers(const InputFormat& format, int64_t row) const;
+
+ private:
+  struct Form {
+    InputFormat format;
+    bool active = false;      // in use since the last Prepare
+    AlignedBuffer high, low;  // bf16 bits, or integer planes
+    AlignedBuffer scale, sum;
+  };
+  void Activate(const InputFormat& format, int64_t rows, int64_t dim);
+
+  int64_t dim_ = 0;
+  std::vector<Form> forms_;  // of every layer seen: a handful
+};
+
+}  // namespace pith

@@ -1,0 +1,78 @@
+#include "nn/linear_input.h"
+
+#include <cmath>
+
+#include "base/float_types.h"
+#include "base/random.h"
+#include "gtest/gtest.h"
+
+namespace pith {
+namespace {
+
+class LinearInputTest : public testing::Test {
+ protected:
+  LinearInputTest() {
+    RandomStream random(7);
+    for (float& x : x_) x = random.Normal();
+  }
+  static constexpr int64_t kDim = 32, kStride = 35;
+  std::vector<float> x_ = std::vector<float>(3 * kStride);
+  ThreadPool pool_{1};
+  const ComputeContext context_ = MakeComputeContext(&pool_, DetectIsa());
+};
+
+TEST_F(LinearInputTest, HoldsEveryFormOfItsRows) {
+  const InputFormat wide{GemmActivation::kInt16, 16, 8}, narrow{GemmActivation::kInt8, 32, 32};
+  LinearInput input;
+  input.Prepare({wide, InputFormat{}, narrow}, 3, kDim);
+  input.Store(context_, 0, 1, x_.data(), kStride);
+  input.Store(context_, 1, 2, x_.data() + kStride, kStride);
+  for (int64_t r = 0; r < 3; ++r) {
+    const IntegerActivation w = input.Integers(wide, r), n = input.Integers(narrow, r);
+    for (int64_t i = 0; i < kDim; ++i) {
+      const float x = x_[r * kStride + i];
+      EXPECT_EQ(input.bf16()[r * kDim + i], ToBfloat16(x).bits);
+      EXPECT_NEAR(w.scale[i / 16] * static_cast<float>(256 * w.high[i] + w.low[i]), x, w.scale[i / 16] * 0.51f);
+      EXPECT_NEAR(n.scale[0] * static_cast<float>(n.high[i]), x, n.scale[0] * 0.51f);
+    }
+    int32_t sum = 0;
+    for (int64_t i = 8; i < 16; ++i) sum += 256 * w.high[i] + w.low[i];
+    EXPECT_EQ(w.sum[1], sum);
+    EXPECT_EQ(n.low, nullptr);
+  }
+}
+
+TEST_F(LinearInputTest, Bfloat16RowsAreStoredAsTheirExactValues) {
+  std::vector<uint16_t> bits;
+  std::vector<float> exact;
+  for (const float x : x_) {
+    bits.push_back(ToBfloat16(x).bits);
+    exact.push_back(RoundToBfloat16(x));
+  }
+  const InputFormat format{GemmActivation::kInt16, 32, 32};
+  LinearInput a, b;
+  a.Prepare({format}, 2, kDim);
+  b.Prepare({format}, 2, kDim);
+  a.StoreBf16(context_, 0, 2, bits.data(), kStride);
+  b.Store(context_, 0, 2, exact.data(), kStride);
+  for (int64_t i = 0; i < 2 * kDim; ++i) {
+    EXPECT_EQ(a.Integers(format, 0).high[i], b.Integers(format, 0).high[i]);
+    EXPECT_EQ(a.Integers(format, 0).low[i], b.Integers(format, 0).low[i]);
+  }
+}
+
+TEST_F(LinearInputTest, KeepsBfloat16OnlyWhenSomebodyWantsIt) {
+  const InputFormat format{GemmActivation::kInt16, 32, 32};
+  LinearInput input;
+  input.Prepare({format}, 1, kDim);
+  EXPECT_EQ(input.bf16(), nullptr);
+  input.Prepare({format}, 1, kDim, /*keep_bf16=*/true);
+  ASSERT_NE(input.bf16(), nullptr);
+  input.Store(context_, 0, 1, x_.data(), kStride);
+  EXPECT_EQ(input.bf16()[5], ToBfloat16(x_[5]).bits);
+  input.Prepare({format}, 1, kDim);
+  EXPECT_EQ(input.bf16(), nullptr);
+}
+
+}  // namespace
+}  // namespace pith
