@@ -35,7 +35,7 @@ struct Manifest {
   OrderedJson recipe;              // what decided the bytes
   std::string calibration_sha256;  // of the token ids of the calibration data; empty: none was used
   OrderedJson layers;              // per layer: errors
-  OrderedJson data_path;           // per tensor: stored bits, kernel, ...
+  OrderedJson data_path;           // per quantized module: stored bits, scales, packing
 };
 
 OrderedJson ToJson(const Manifest& manifest);

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/model_bundle.h"
+#include "cli/version.h"
 
 namespace pith {
 namespace {
@@ -15,7 +16,7 @@ struct Options {
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, ArtifactReader::Open(options.input));
-  ConversionOptions conversion;
+  ConversionOptions conversion{.pith_version = kVersion};
   if (reader->format() == "gguf") {
     ASSIGN_OR_RETURN(const TokenizerJsonFiles files, TokenizerJsonFromGguf(MakeGgufVocabulary(reader->tokenizer_files())));
     conversion.tokenizer_json = files.tokenizer_json;
@@ -43,7 +44,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 
 }  // namespace
 
-std::function<absl::Status(const CommonOptions&)> SetupConvert(CLI::App& app) {
+CommandFunction SetupConvert(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("input", options->input, "model: a GGUF file or a Hugging Face directory")->required();
   app.add_option("-o,--output", options->output, "new directory to write")->required();

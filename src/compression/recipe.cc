@@ -3,6 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "compression/modifier.h"
+#include "quantization/module_pattern.h"
 
 namespace pith {
 
@@ -22,6 +23,10 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
     recipe.strategy = QuantizationStrategy::kTensor;
   } else if (group_size != "auto" && (!absl::SimpleAtoi(group_size, &recipe.group_size) || recipe.group_size < 1)) {
     return UsageError("--group-size: expected auto, channel, tensor or a positive number, found ", Printable(group_size, 40));
+  }
+  for (const std::string& entry : ignore) {
+    const absl::Status parsed = ModulePattern::Parse(entry).status();
+    if (!parsed.ok()) return UsageError("--ignore: ", parsed.message());
   }
   recipe.ignore.insert(recipe.ignore.end(), ignore.begin(), ignore.end());
   if (!clip_search) recipe.clip_search = kNoClipSearch;

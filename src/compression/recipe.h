@@ -22,8 +22,8 @@ struct Recipe {
   uint64_t seed = 0;                              // of whatever the method draws
 };
 
-// `group_size` is "auto", "channel", "tensor" or a number. Errors: kInvalidArgument for another text; kUnimplemented for an unknown
-// scheme or method, with the known ones.
+// `group_size` is "auto", "channel", "tensor" or a number. Errors: kInvalidArgument for another text or an entry
+// of `ignore` that is no pattern; kUnimplemented for an unknown scheme or method, with the known ones.
 absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& method, const std::string& group_size,
                                   const std::vector<std::string>& ignore, bool clip_search, uint64_t seed);
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "artifact/module_names.h"
 #include "base/status.h"
 #include "compression/modifier.h"
@@ -57,6 +58,26 @@ absl::Status ListModules(const ArtifactReader& reader, const QuantizationConfig&
     plan.modules.push_back(std::move(module));
   }
   return absl::OkStatus();
+}
+
+// A misspelt entry would quantize what it was meant to spare. The head may be absent (tied), so its entry need not match.
+absl::Status CheckIgnoreMatches(const QuantizationConfig& config, const std::vector<PlannedModule>& modules) {
+  for (const ModulePattern& pattern : config.ignore) {
+    bool found = pattern.text() == "lm_head";
+    for (const PlannedModule& module : modules) {
+      ASSIGN_OR_RETURN(const ModulePattern::Match match, pattern.Matches(module.name, module.class_name));
+      found = found || match != ModulePattern::Match::kNone;
+    }
+    if (!found) return UsageError("--ignore: expected a module of the model, found ", Printable(pattern.text()), ", which matches none");
+  }
+  return absl::OkStatus();
+}
+
+// Serving engines would refuse the artifact only after all the work.
+absl::Status CheckFused(const QuantizationConfig& config, const std::vector<PlannedModule>& modules) {
+  std::vector<ModuleInfo> infos;
+  for (const PlannedModule& module : modules) infos.push_back({module.name, module.class_name, module.quantized});
+  return Annotate(CheckFusedModules(config, infos), "--ignore");
 }
 
 absl::StatusOr<QuantizationScheme> ResolveScheme(const Recipe& recipe, const std::vector<PlannedModule>& modules) {
@@ -117,6 +138,23 @@ OrderedJson LayerErrors(const CompressionReport& report) {
   return layers;
 }
 
+// How each quantized module is stored. Which kernel consumes it depends on the machine that loads it; pith inspect tells.
+OrderedJson StoredDataPath(const CompressionPlan& plan, const Recipe& recipe) {
+  OrderedJson modules = OrderedJson::array();
+  for (const PlannedModule& module : plan.modules) {
+    if (!module.quantized) continue;
+    std::vector<TensorSpec> data = module.tensors;
+    std::erase_if(data, [](const TensorSpec& spec) { return absl::EndsWith(spec.name, ".weight_shape"); });
+    modules.push_back({{"name", module.name},
+                       {"scheme", recipe.scheme.name},
+                       {"stored_bits", static_cast<double>(TotalBytes(data)) * 8 / static_cast<double>(module.out * module.in)},
+                       {"scale_dtype", std::string(DTypeName(plan.model_dtype))},
+                       {"group_size", plan.args.group_size > 0 ? plan.args.group_size : module.in},
+                       {"packing", plan.config.format}});
+  }
+  return modules;
+}
+
 // Everything of the artifact but its tensors.
 absl::Status WriteSideFiles(const ArtifactReader& reader, const CompressionPlan& plan, ArtifactWriter& writer) {
   RETURN_IF_ERROR(writer.AddJson("config.json", WithQuantizationConfig(reader.config(), plan.config)));
@@ -137,9 +175,11 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
   ASSIGN_OR_RETURN(const QuantizationScheme any_scheme, WithStrategy(recipe.scheme, QuantizationStrategy::kChannel, 0));
   ASSIGN_OR_RETURN(const QuantizationConfig targets, MakeQuantizationConfig(any_scheme, recipe.ignore));
   RETURN_IF_ERROR(ListModules(reader, targets, plan));
+  RETURN_IF_ERROR(CheckIgnoreMatches(targets, plan.modules));
   ASSIGN_OR_RETURN(const QuantizationScheme scheme, ResolveScheme(recipe, plan.modules));
   plan.args = *scheme.weights;
   ASSIGN_OR_RETURN(plan.config, MakeQuantizationConfig(scheme, recipe.ignore));
+  RETURN_IF_ERROR(CheckFused(plan.config, plan.modules));
   for (PlannedModule& module : plan.modules) {
     if (module.quantized) {
       ASSIGN_OR_RETURN(const auto specs, PlanWeight(scheme.format, plan.args, {module.out, module.in}, plan.model_dtype));
@@ -169,8 +209,11 @@ absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const R
   RETURN_IF_ERROR(modifier->Finalize());
   RETURN_IF_ERROR(WriteSideFiles(reader, plan, *writer));
   ASSIGN_OR_RETURN(const std::string fingerprint, reader.Fingerprint());
-  Manifest manifest{
-      .pith_version = options.pith_version, .source_fingerprint = fingerprint, .recipe = ToJson(recipe), .layers = LayerErrors(report)};
+  Manifest manifest{.pith_version = options.pith_version,
+                    .source_fingerprint = fingerprint,
+                    .recipe = ToJson(recipe),
+                    .layers = LayerErrors(report),
+                    .data_path = StoredDataPath(plan, recipe)};
   RETURN_IF_ERROR(writer->Commit(std::move(manifest)).status());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -1,8 +1,9 @@
 // Turns a dense model into a quantized artifact by a recipe, layer by layer, in one streaming pass.
 //
 // Everything that can be refused is refused before the long work: a source that is not dense, an unknown architecture, a group size that
-// does not divide (every such layer listed), NaN or infinite weights (tensor and index), an output that exists, too little disk. The
-// artifact appears under its name whole, or not at all. The same recipe and source give the same bytes for any number of threads.
+// does not divide (every such layer listed), layers of different schemes that serving engines fuse, NaN or infinite weights (tensor and
+// index), an output that exists, too little disk. The artifact appears under its name whole, or not at all. The same recipe and source give
+// the same bytes for any number of threads.
 #pragma once
 
 #include <functional>
@@ -38,7 +39,8 @@ struct CompressionPlan {
 };
 
 // Reads headers only. Errors: kUnimplemented for a source that is quantized or no Hugging Face directory, or an unknown architecture;
-// kInvalidArgument for a group size that does not divide or a recipe that quantizes nothing.
+// kInvalidArgument for a group size that does not divide, a recipe that quantizes nothing, an entry of recipe.ignore (beside lm_head) that
+// matches no module, or entries that match only a part of q/k/v or gate/up.
 absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, const Recipe& recipe);
 
 struct CompressionOptions {

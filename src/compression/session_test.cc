@@ -10,6 +10,7 @@
 namespace pith {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::unique_ptr<ArtifactReader> OpenGolden(const std::string& name) {
@@ -30,6 +31,8 @@ TEST(RecipeTest, RefusesWhatItCannotMean) {
   EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("BF16", "rtn", "auto", {}, true, 0).status()));
   for (const char* size : {"0", "-4", "x", "12x", ""})
     EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("W4A16", "rtn", size, {}, true, 0).status())) << size;
+  for (const char* pattern : {"re:(", ""})
+    EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("W4A16", "rtn", "auto", {pattern}, true, 0).status())) << pattern;
   const Recipe recipe = MakeTestRecipe("w4a16", "channel", {"re:.*down_proj"});
   EXPECT_EQ(recipe.strategy, QuantizationStrategy::kChannel);
   EXPECT_EQ(recipe.ignore, (std::vector<std::string>{"lm_head", "re:.*down_proj"}));
@@ -52,6 +55,20 @@ TEST(PlanCompressionTest, RefusesBeforeAnyWork) {
   const auto reader = OpenGolden("llama_llama3");
   EXPECT_THAT(PlanCompression(*reader, MakeTestRecipe("W4A16", "48")).status().message(), HasSubstr("48"));
   EXPECT_THAT(PlanCompression(*reader, MakeTestRecipe("W4A16", "auto", {"Linear"})).status().message(), HasSubstr("found none left"));
+  const absl::Status misspelt = PlanCompression(*reader, MakeTestRecipe("W4A16", "auto", {"re:.*o_proj", "re:.*dwn_proj"})).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(misspelt)) << misspelt;
+  EXPECT_THAT(misspelt.message(), AllOf(HasSubstr("--ignore"), HasSubstr("re:.*dwn_proj")));
+}
+
+// Serving engines fuse q, k and v, and gate and up: an artifact in which they differ would be refused there.
+TEST(PlanCompressionTest, RefusesFusedLayersOfDifferentSchemes) {
+  const auto reader = OpenGolden("llama_llama3");
+  for (const char* pattern : {"re:.*v_proj", "model.layers.1.self_attn.q_proj", "re:.*up_proj"}) {
+    const absl::Status status = PlanCompression(*reader, MakeTestRecipe("W4A16", "auto", {pattern})).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << pattern << ": " << status;
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("--ignore: model.layers."), HasSubstr("unquantized"))) << pattern;
+  }
+  EXPECT_TRUE(PlanCompression(*reader, MakeTestRecipe("W4A16", "auto", {"re:.*self_attn", "re:.*(gate|up)_proj"})).ok());
 }
 
 // The artifact read back holds exactly what the quantizer gives for each weight, and the plan's bytes are the file's.
@@ -72,6 +89,9 @@ TEST(CompressTest, TheArtifactHoldsWhatTheQuantizerGave) {
     for (const TensorInfo& tensor : (*artifact)->Tensors()) bytes += tensor.stored_bytes;
     EXPECT_EQ(bytes, plan->output_bytes);
     EXPECT_EQ(bytes, report->output_bytes);
+    const auto manifest = ReadManifest(scratch.File("out"));
+    ASSERT_TRUE(manifest.ok() && manifest->has_value());
+    size_t next_data_path = 0;
     for (const PlannedModule& module : plan->modules) {
       const auto weight = (*artifact)->ReadWeight(module.name);
       ASSERT_TRUE(weight.ok()) << weight.status();
@@ -88,7 +108,15 @@ TEST(CompressTest, TheArtifactHoldsWhatTheQuantizerGave) {
       EXPECT_EQ(weight->quantized->code, expected->code) << module.name;
       EXPECT_EQ(weight->quantized->scale, expected->scale) << module.name;
       EXPECT_EQ(weight->quantized->zero_point, expected->zero_point) << module.name;
+      const OrderedJson& stored = (*manifest)->data_path.at(next_data_path++);
+      EXPECT_EQ(stored["name"], module.name);
+      EXPECT_EQ(stored["scheme"], scheme);
+      EXPECT_EQ(stored["stored_bits"], weight->quantized->stored_bits_per_weight);
+      EXPECT_EQ(stored["scale_dtype"], std::string(DTypeName(weight->quantized->scale_dtype)));
+      EXPECT_EQ(stored["group_size"], weight->quantized->group_size);
+      EXPECT_EQ(stored["packing"], weight->quantized->format);
     }
+    EXPECT_EQ((*manifest)->data_path.size(), next_data_path);
     for (const std::string& name : reader->PlainTensorNames()) {
       EXPECT_EQ((*(*artifact)->ReadTensor(name))->dense->bytes(), (*reader->ReadTensor(name))->dense->bytes()) << name;
     }

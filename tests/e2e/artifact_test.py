@@ -7,7 +7,7 @@ import numpy as np
 from harness import run, run_json
 
 try:
-    from safetensors.numpy import load_file
+    from safetensors import safe_open
 except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
@@ -93,15 +93,23 @@ class ArtifactTest(harness.Case):
             self.assertEqual((out / name).read_bytes(), (self.model / name).read_bytes(), name)
 
     def test_the_safetensors_package_reads_it(self):
-        tensors = load_file(self.quantize("W8A16", "auto") / "model.safetensors") if hasattr(np, "bfloat16") else None
-        if tensors is None:
-            from safetensors import safe_open
-            with safe_open(self.quantize("W8A16", "auto") / "model.safetensors", framework="numpy") as file:
-                self.assertEqual(file.get_tensor("model.layers.0.mlp.up_proj.weight_packed").shape, (128, 16))
+        path = self.quantize("W8A16", "auto") / "model.safetensors"
+        ours = read_safetensors(path)
+        with safe_open(path, framework="numpy") as file:
+            self.assertEqual(set(file.keys()), set(ours))
+            for name in file.keys():
+                if ours[name][0] != "BF16":  # numpy has none
+                    np.testing.assert_array_equal(file.get_tensor(name), ours[name][1], name)
+            self.assertEqual(file.get_tensor("model.layers.0.mlp.up_proj.weight_packed").shape, (128, 16))
 
     def test_the_manifest_hashes_every_file(self):
         import hashlib
         out = self.quantize("W4A16", "auto")
+        dense = self.scratch / "converted"
+        self.assertExit(run("convert", self.model, "-o", dense), 0)
+        version = run("--version").stdout.split()[1]
+        for directory in (out, dense):
+            self.assertEqual(json.loads((directory / "pith.json").read_text())["pith_version"], version)
         manifest = json.loads((out / "pith.json").read_text())
         names = {path.name for path in out.iterdir()} - {"pith.json"}
         self.assertEqual(set(manifest["files"]), names)
@@ -109,6 +117,8 @@ class ArtifactTest(harness.Case):
             self.assertEqual(hashlib.sha256((out / name).read_bytes()).hexdigest(), entry["sha256"], name)
         self.assertEqual(len(manifest["source"]["fingerprint"]), 64)
         self.assertEqual(manifest["recipe"]["scheme"], "W4A16")
+        self.assertEqual(manifest["data_path"][0], {"name": "model.layers.0.self_attn.q_proj", "scheme": "W4A16", "stored_bits": 4.25,
+                                                    "scale_dtype": "BF16", "group_size": 64, "packing": "pack-quantized"})
 
 
 if __name__ == "__main__":

@@ -124,7 +124,9 @@ class QuantizeTest(harness.Case):
             (["quantize", self.model, "-o", self.model], 73, "tiny"),
             (["quantize", self.scratch / "nowhere", "-o", out], 66, "nowhere"),
             (["quantize", self.model, "-o", "/proc/nowhere/out"], 73, "/proc/nowhere"),
-            (["quantize", self.model, "-o", out, "--ignore", "re:("], 65, "re:("),
+            (["quantize", self.model, "-o", out, "--ignore", "re:("], 2, "re:("),
+            (["quantize", self.model, "-o", out, "--ignore", "re:.*k_proj"], 2, "serving engines fuse q_proj, k_proj, v_proj"),
+            (["quantize", self.model, "-o", out, "--ignore", "model.layers.0.mlp.downproj"], 2, "matches none"),
         ]
         before = sorted(p.name for p in self.scratch.iterdir())
         for arguments, code, message in refused:
