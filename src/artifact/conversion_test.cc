@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "artifact/manifest.h"
-#include "artifact/python_process.h"
 #include "artifact/safetensors.h"
 #include "artifact/tiny_models.h"
+#include "base/python_process.h"
 #include "base/status.h"
 #include "base/test_util.h"
 #include "gmock/gmock.h"

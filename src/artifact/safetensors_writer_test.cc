@@ -5,8 +5,8 @@
 #include <numeric>
 #include <set>
 
-#include "artifact/python_process.h"
 #include "artifact/test_files.h"
+#include "base/python_process.h"
 #include "base/status.h"
 #include "base/test_util.h"
 #include "gmock/gmock.h"

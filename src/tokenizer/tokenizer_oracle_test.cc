@@ -1,11 +1,11 @@
 // The same ids and texts as the Python `tokenizers` package, for the tokenizers of real models read from GGUF files.
 // Needs Python with the packages tokenizers and gguf ($PITH_TEST_PYTHON, build/venv, or python3) and the models; skips without.
 #include <cctype>
-#include <cstdlib>
 
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/python_process.h"
 #include "base/status.h"
 #include "base/test_util.h"
 #include "gtest/gtest.h"
@@ -15,17 +15,11 @@
 namespace pith {
 namespace {
 
-std::string PythonPath() {
-  if (const char* path = std::getenv("PITH_TEST_PYTHON"); path != nullptr) return path;
-  const std::string venv = absl::StrCat(PITH_SOURCE_DIR, "/build/venv/bin/python");
-  return FileExists(venv) ? venv : "python3";
-}
-
 // Runs tests/oracles/tokenizer_oracle.py; true when it succeeds.
 bool RunOracle(const std::vector<std::string>& arguments) {
-  std::string command = absl::StrCat("'", PythonPath(), "' '", PITH_SOURCE_DIR, "/tests/oracles/tokenizer_oracle.py'");
-  for (const std::string& argument : arguments) absl::StrAppend(&command, " '", argument, "'");
-  return std::system((command + (arguments[0] == "check" ? " 2>/dev/null" : "")).c_str()) == 0;
+  std::string quoted;
+  for (const std::string& argument : arguments) absl::StrAppend(&quoted, " '", argument, "'");
+  return RunPythonFile(absl::StrCat(PITH_SOURCE_DIR, "/tests/oracles/tokenizer_oracle.py"), quoted).exit_code == 0;
 }
 
 Json ReadJsonFile(const std::string& path) {
@@ -110,7 +104,7 @@ class TokenizerOracleTest : public testing::TestWithParam<const char*> {};
 TEST_P(TokenizerOracleTest, SameAsPythonTokenizers) {
   const std::string model = ModelPath(GetParam());
   if (!FileExists(model)) GTEST_SKIP() << model << " is not there";
-  if (!RunOracle({"check"})) GTEST_SKIP() << PythonPath() << " has no packages tokenizers and gguf";
+  if (!PythonHas("tokenizers, gguf")) GTEST_SKIP() << PythonPath() << " has no packages tokenizers and gguf";
   const ScratchDirectory scratch;
   ASSERT_TRUE(RunOracle({"vocabulary", model, scratch.File("vocabulary.json")}));
   const GgufVocabulary gguf = ToVocabulary(ReadJsonFile(scratch.File("vocabulary.json")));

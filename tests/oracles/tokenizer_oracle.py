@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What the Python packages say about a tokenizer, for the C++ tests to compare with.
 
-  tokenizer_oracle.py check                                exit 0 when the packages are there
   tokenizer_oracle.py vocabulary MODEL.gguf OUT.json       tokenizer metadata of a GGUF file           (package gguf)
   tokenizer_oracle.py encode TOKENIZER.json IN.json OUT.json                                           (package tokenizers)
       IN   [{"text": "...", "repeat": n, "add_special_tokens": bool, "parse_special": bool}, ...]  (text * n is encoded; n defaults to 1)
@@ -44,14 +43,12 @@ def encode(tokenizer_path, in_path, out_path):
 
 def main():
     command, arguments = sys.argv[1], sys.argv[2:]
-    if command == "check":
-        import gguf, tokenizers  # noqa: F401
-    elif command == "vocabulary":
+    if command == "vocabulary":
         vocabulary(*arguments)
     elif command == "encode":
         encode(*arguments)
     else:
-        sys.exit(f"{command}: expected check, vocabulary or encode")
+        sys.exit(f"{command}: expected vocabulary or encode")
 
 
 if __name__ == "__main__":
