@@ -17,7 +17,7 @@ if(PITH_TESTS)
                             <absl/status/statusor.h> <gtest/gtest.h> <gmock/gmock.h> <nlohmann/json.hpp>)
 endif()
 
-add_custom_target(fuzzers)  # every fuzz target, or in ordinary builds every program that replays a corpus
+add_custom_target(fuzzers)  # every fuzz target, or in ordinary builds every program that replays a corpus; fuzzers_<module>: one module's
 
 # The interpreter of the tests' Python oracles: the virtual environment of scripts/setup --python when it is there.
 set(PITH_TEST_PYTHON python3)
@@ -52,16 +52,20 @@ function(add_module NAME)
     target_link_libraries(${NAME}_test PRIVATE pith_${NAME} ${test_dep_targets} ${ARG_TEST_LIBS} GTest::gmock GTest::gtest_main)
     target_precompile_headers(${NAME}_test REUSE_FROM pith_test_pch)
     target_compile_definitions(${NAME}_test PRIVATE PITH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. PROPERTIES LABELS unit TIMEOUT 120 DISCOVERY_TIMEOUT 60
-                         ENVIRONMENT "PITH_TEST_PYTHON=${PITH_TEST_PYTHON}")
+    # PROPERTIES comes last: it takes every word up to the next keyword, and words after that one's value are lost.
+    gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT "PITH_TEST_PYTHON=${PITH_TEST_PYTHON}")
   endif()
+  add_custom_target(fuzzers_${NAME})
+  add_dependencies(fuzzers fuzzers_${NAME})
   foreach(fuzzer IN LISTS fuzzers)
-    add_fuzz_target("${fuzzer}" pith_${NAME})
+    add_fuzz_target("${fuzzer}" ${NAME})
   endforeach()
 endfunction()
 
-# add_fuzz_target(SOURCE LIBRARY): a libFuzzer binary with PITH_FUZZ, otherwise a program that replays tests/fuzz/<name>/ as a test.
-function(add_fuzz_target SOURCE LIBRARY)
+# add_fuzz_target(SOURCE MODULE): a libFuzzer binary with PITH_FUZZ, otherwise a program that replays tests/fuzz/<name>/ as the test
+#   <module>.<name>.
+function(add_fuzz_target SOURCE MODULE)
   get_filename_component(name "${SOURCE}" NAME_WE)
   set(corpus "${CMAKE_SOURCE_DIR}/tests/fuzz/${name}")
   if(PITH_FUZZ)
@@ -69,11 +73,11 @@ function(add_fuzz_target SOURCE LIBRARY)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   elseif(PITH_TESTS)
     add_executable(${name} "${SOURCE}" "${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cc")
-    add_test(NAME fuzz.${name} COMMAND ${name} "${corpus}")
-    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+    add_test(NAME ${MODULE}.${name} COMMAND ${name} "${corpus}")
+    set_tests_properties(${MODULE}.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
   else()
     return()
   endif()
-  target_link_libraries(${name} PRIVATE ${LIBRARY})
-  add_dependencies(fuzzers ${name})
+  target_link_libraries(${name} PRIVATE pith_${MODULE})
+  add_dependencies(fuzzers_${MODULE} ${name})
 endfunction()
