@@ -27,7 +27,7 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options) {
 }
 
 // Runs one command with every failure turned into a status.
-absl::Status RunGuarded(const std::function<absl::Status(const CommonOptions&)>& run, const CommonOptions& options) {
+absl::Status RunGuarded(const CommandFunction& run, const CommonOptions& options) {
   try {
     return run(options);
   } catch (const std::bad_alloc&) {
@@ -57,7 +57,7 @@ int RunCommandLine(int argc, const char* const* argv) {
   app.failure_message(CLI::FailureMessage::simple);
 
   CommonOptions options;
-  std::function<absl::Status(const CommonOptions&)> chosen;
+  CommandFunction chosen;
   for (const Command& command : Commands()) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);
     sub->footer(command.footer);

@@ -27,12 +27,14 @@ struct CommonOptions {
   bool json_to_stdout() const { return json_path == "-"; }
 };
 
+// Runs a command after parsing; owns its options.
+using CommandFunction = std::function<absl::Status(const CommonOptions&)>;
+
 struct Command {
   const char* name;
   const char* summary;
-  const char* footer;  // examples, shown below --help
-  // Adds the command's own flags to `app` and returns what runs it after parsing. The returned function owns its options.
-  std::function<absl::Status(const CommonOptions&)> (*setup)(CLI::App& app);
+  const char* footer;                       // examples, shown below --help
+  CommandFunction (*setup)(CLI::App& app);  // adds the command's own flags to `app`
 };
 
 // THE TABLE, in the order --help lists them.

@@ -1,6 +1,18 @@
-#include "cli/commands.h"
+#include "cli/command.h"
 
 namespace pith {
+
+// Defined in the files of their names.
+CommandFunction SetupConvert(CLI::App& app);
+CommandFunction SetupInspect(CLI::App& app);
+CommandFunction SetupQuantize(CLI::App& app);
+CommandFunction SetupEval(CLI::App& app);
+CommandFunction SetupRun(CLI::App& app);
+CommandFunction SetupChat(CLI::App& app);
+CommandFunction SetupServe(CLI::App& app);
+CommandFunction SetupBench(CLI::App& app);
+CommandFunction SetupProfile(CLI::App& app);
+
 namespace {
 
 constexpr Command kCommands[] = {

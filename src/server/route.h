@@ -22,12 +22,4 @@ absl::Span<const Route> Routes();
 // Finds the row and calls it; 404 for an unknown path, 405 with Allow for a wrong method. Counts the request.
 void Dispatch(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
 
-// The handlers.
-void HandleCompletions(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
-void HandleChatCompletions(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
-void HandleModels(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
-void HandleModel(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
-void HandleHealth(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
-void HandleMetrics(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
-
 }  // namespace pith

@@ -5,6 +5,15 @@
 #include "server/route.h"
 
 namespace pith {
+
+// Defined in routes/.
+void HandleCompletions(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
+void HandleChatCompletions(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
+void HandleModels(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
+void HandleModel(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
+void HandleHealth(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
+void HandleMetrics(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder);
+
 namespace {
 
 constexpr Route kRoutes[] = {

@@ -25,11 +25,4 @@ absl::Span<const Architecture> AllArchitectures();
 // Errors: kUnimplemented listing the known model types.
 absl::StatusOr<const Architecture*> FindArchitecture(absl::string_view model_type);
 
-// One per file of this folder.
-absl::StatusOr<DecoderConfig> ParseLlamaConfig(const Json& config);
-absl::StatusOr<DecoderConfig> ParseQwen2Config(const Json& config);
-absl::StatusOr<DecoderConfig> ParseQwen3Config(const Json& config);
-absl::StatusOr<DecoderConfig> ParseGemma3TextConfig(const Json& config);
-absl::StatusOr<DecoderConfig> ParseGemma3Config(const Json& config);  // multimodal checkpoint: its "text_config"
-
 }  // namespace pith

@@ -3,6 +3,14 @@
 #include "model/architectures/architecture.h"
 
 namespace pith {
+
+// Defined in the files of this folder.
+absl::StatusOr<DecoderConfig> ParseLlamaConfig(const Json& config);
+absl::StatusOr<DecoderConfig> ParseQwen2Config(const Json& config);
+absl::StatusOr<DecoderConfig> ParseQwen3Config(const Json& config);
+absl::StatusOr<DecoderConfig> ParseGemma3TextConfig(const Json& config);
+absl::StatusOr<DecoderConfig> ParseGemma3Config(const Json& config);  // multimodal checkpoint: its "text_config"
+
 namespace {
 
 constexpr LayerNormNames kPreNorms = {};
