@@ -29,7 +29,7 @@ Request MakeRequest(const ModelBundle& bundle, std::vector<int32_t> prompt, cons
   request.sampling.seed = flags.seed;
   request.max_tokens = flags.max_tokens;
   request.stop_token_ids = bundle.stop_token_ids;
-  request.ignore_eos = flags.ignore_eos;
+  request.sampling.ignore_eos = flags.ignore_eos;
   return request;
 }
 

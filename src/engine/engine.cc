@@ -16,6 +16,14 @@ namespace {
 // Prompt rows with logits per pass: bounds the logits buffer at 64 x vocab_size floats per such sequence.
 constexpr int64_t kMaxLogitsRowsPerPass = 64;
 
+// kOutOfRange about max_tokens: the request means something, but there is no room for it.
+template <typename... Args> absl::Status TooLong(const Args&... args) {
+  const absl::Status field = FieldError("max_tokens", args...);
+  absl::Status status(absl::StatusCode::kOutOfRange, field.message());
+  field.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) { status.SetPayload(type, payload); });
+  return status;
+}
+
 class EngineImpl : public Engine {
  public:
   EngineImpl(DecoderModel& model, const EngineConfig& config, KvStorage storage)
@@ -31,14 +39,12 @@ class EngineImpl : public Engine {
     if (request.max_tokens < 0) return FieldError("max_tokens", "expected at least 0, found ", request.max_tokens);
     const auto prompt = static_cast<int64_t>(request.prompt.size());
     if (prompt > config_.max_model_len || request.max_tokens > config_.max_model_len - prompt) {
-      return FieldError("max_tokens", "the context length is ", config_.max_model_len,
-                        " tokens: expected prompt and completion to fit, found ", prompt, " in the prompt and ", request.max_tokens,
-                        " to generate");
+      return TooLong("the context length is ", config_.max_model_len, " tokens: expected prompt and completion to fit, found ", prompt,
+                     " in the prompt and ", request.max_tokens, " to generate");
     }
     if (BlockPool::BlocksForTokens(prompt + request.max_tokens) > config_.kv_blocks) {
-      return FieldError("max_tokens", "the KV cache holds ", config_.kv_blocks * kBlockSizeTokens,
-                        " tokens: expected prompt and completion to fit, found ", prompt, " in the prompt and ", request.max_tokens,
-                        " to generate");
+      return TooLong("the KV cache holds ", config_.kv_blocks * kBlockSizeTokens, " tokens: expected prompt and completion to fit, found ",
+                     prompt, " in the prompt and ", request.max_tokens, " to generate");
     }
     return Validate(request.sampling, vocab_size_);
   }
@@ -123,7 +129,6 @@ class EngineImpl : public Engine {
       Sequence& sequence = *node.mapped();
       pool_.Release(sequence.blocks);
       sequence.num_computed = 0;
-      ++sequence.preemptions;
       ++metrics_.num_preemptions;
       waiting_.insert(std::move(node));
     }
@@ -137,10 +142,10 @@ class EngineImpl : public Engine {
   // Takes over what the pass computed for one sequence; samples when it reached the end.
   RequestOutput Commit(Sequence& sequence, const PlannedRows& rows, absl::Span<const ExecutedRow> executed) {
     RequestOutput output{.id = sequence.request.id};
-    if (sequence.num_computed < sequence.num_prompt() && sequence.preemptions == 0) {
-      metrics_.prompt_tokens += std::min(rows.num_rows, sequence.num_prompt() - sequence.num_computed);
-    }
     sequence.num_computed = rows.first_position + rows.num_rows;
+    const int64_t prompt_done = std::min(sequence.num_computed, sequence.num_prompt());
+    metrics_.prompt_tokens += std::max<int64_t>(0, prompt_done - sequence.num_prompt_counted);
+    sequence.num_prompt_counted = std::max(sequence.num_prompt_counted, prompt_done);
     sequence.blocks.num_tokens = sequence.num_computed;
     for (const ExecutedRow& row : executed) {
       const bool prompt_row = row.position + 1 < sequence.num_prompt();
@@ -171,7 +176,7 @@ class EngineImpl : public Engine {
     if (request.sampling.has_penalties()) sequence.history.AddOutput(token);
     ++metrics_.generation_tokens;
     output.tokens.push_back(std::move(sample));
-    const bool stops = !request.ignore_eos &&
+    const bool stops = !request.sampling.ignore_eos &&
                        std::find(request.stop_token_ids.begin(), request.stop_token_ids.end(), token) != request.stop_token_ids.end();
     if (stops) {
       output.finish = FinishReason::kStop;
@@ -226,7 +231,8 @@ class EngineImpl : public Engine {
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(DecoderModel& model, const EngineConfig& config) {
   EngineConfig resolved = config;
-  if (resolved.max_model_len <= 0) resolved.max_model_len = model.config().max_position_embeddings;
+  const bool context_of_model = resolved.max_model_len <= 0;
+  if (context_of_model) resolved.max_model_len = model.config().max_position_embeddings;
   if (resolved.max_model_len > model.config().max_position_embeddings) {
     return UsageError("max_model_len: expected at most max_position_embeddings = ", model.config().max_position_embeddings, ", found ",
                       resolved.max_model_len);
@@ -240,6 +246,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(DecoderModel& model, cons
     return UsageError("engine: expected at least one KV block, batch token, sequence and chunk token, found ", resolved.kv_blocks, ", ",
                       resolved.max_batch_tokens, ", ", resolved.max_sequences, ", ", resolved.prefill_chunk);
   }
+  if (context_of_model) resolved.max_model_len = std::min(resolved.max_model_len, resolved.kv_blocks * kBlockSizeTokens);
   ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.MakeKvSpec(resolved.kv_blocks)));
   return std::make_unique<EngineImpl>(model, resolved, std::move(storage));
 }

@@ -21,7 +21,7 @@
 namespace pith {
 
 struct EngineConfig {
-  int64_t max_model_len = 0;  // prompt + generated tokens of one request; 0: the model's max_position_embeddings
+  int64_t max_model_len = 0;  // prompt + generated tokens of one request; 0: the model's max_position_embeddings, or what the cache holds
   int64_t kv_blocks = 0;      // blocks of kBlockSizeTokens; 0: from kv_cache_bytes
   int64_t kv_cache_bytes = int64_t{1} << 30;
   int64_t max_batch_tokens = 512;  // rows of one pass: decode rows first, the rest for prefill chunks
@@ -36,7 +36,7 @@ class Engine {
   virtual ~Engine() = default;
 
   // Whether a request could run at all. Errors: FieldError (kInvalidArgument) for an empty prompt, ids out of range, sampling parameters
-  // out of range, prompt + max_tokens over max_model_len (the message carries the numbers), more than the KV cache could ever hold.
+  // out of range; kOutOfRange for prompt + max_tokens over max_model_len or more than the KV cache could ever hold (with numbers).
   // Thread-safe, unlike the rest.
   virtual absl::Status Check(const Request& request) const = 0;
   // Queues a request. Errors: those of Check; kInternal when the id is in use.

@@ -111,6 +111,7 @@ TEST(EngineTest, TokensDoNotDependOnBatchChunkOrPreemption) {
       for (RequestId id = 1; id <= 6; ++id)
         EXPECT_EQ(outcomes.at(id).tokens, alone[id]) << "request " << id << " chunk " << chunk << " blocks " << blocks;
       EXPECT_EQ(engine->metrics().kv_blocks_used, 0);
+      EXPECT_EQ(engine->metrics().prompt_tokens, 6 * 5 + 23 * (1 + 2 + 3 + 4 + 5 + 6)) << "chunk " << chunk << " blocks " << blocks;
       preemptions += engine->metrics().num_preemptions;
     }
   }
@@ -126,10 +127,10 @@ TEST(EngineTest, StopsAtAStopTokenUnlessEosIsIgnoredOrTooFewTokensAreOut) {
   auto engine = MakeEngine(model);
   ASSERT_TRUE(engine->Add(request).ok());
   request.id = 2;
-  request.ignore_eos = true;
+  request.sampling.ignore_eos = true;
   ASSERT_TRUE(engine->Add(request).ok());
   request.id = 3;
-  request.ignore_eos = false;
+  request.sampling.ignore_eos = false;
   request.sampling.min_tokens = 5;
   ASSERT_TRUE(engine->Add(request).ok());
   const auto outcomes = Drain(*engine);
@@ -205,7 +206,7 @@ TEST(EngineTest, PromptLogprobsAreReportedOnceWhateverTheChunksAndPreemptions) {
 
 TEST(EngineTest, RefusesWhatCannotRun) {
   SyntheticModel model(64, 128);
-  auto engine = MakeEngine(model, {.kv_blocks = 3});
+  auto engine = MakeEngine(model, {.max_model_len = 128, .kv_blocks = 3});
   const auto error = [&](Request request) { return std::string(engine->Add(std::move(request)).message()); };
   EXPECT_THAT(error(Greedy(1, {}, 4)), HasSubstr("at least one token"));
   EXPECT_THAT(error(Greedy(1, {64}, 4)), HasSubstr("[0, 64), found 64"));
@@ -214,6 +215,10 @@ TEST(EngineTest, RefusesWhatCannotRun) {
   EXPECT_THAT(error(Greedy(1, {1}, 128)), HasSubstr("context length is 128"));
   EXPECT_THAT(error(Greedy(1, {1}, INT64_MAX)), HasSubstr("context length is 128"));
   EXPECT_THAT(error(Greedy(1, {1}, 100)), HasSubstr("KV cache holds 96 tokens"));
+  EXPECT_TRUE(absl::IsOutOfRange(engine->Check(Greedy(1, {1}, 128))));
+  EXPECT_EQ(ErrorField(engine->Check(Greedy(1, {1}, 128))), "max_tokens");
+  EXPECT_TRUE(absl::IsOutOfRange(engine->Check(Greedy(1, {1}, 100))));
+  EXPECT_TRUE(absl::IsInvalidArgument(engine->Check(Greedy(1, {1}, -1))));
   Request hot = Greedy(1, {1}, 4);
   hot.sampling.temperature = 3.0f;
   EXPECT_THAT(error(hot), HasSubstr("temperature"));
@@ -221,6 +226,14 @@ TEST(EngineTest, RefusesWhatCannotRun) {
   EXPECT_THAT(error(Greedy(1, {1}, 4)), HasSubstr("the id is in use"));
   EXPECT_FALSE(Engine::Create(model, {.max_model_len = 129}).ok());
   EXPECT_FALSE(Engine::Create(model, {.kv_cache_bytes = 1}).ok());
+}
+
+// Only then does "the rest of the context" fit, whatever the cache.
+TEST(EngineTest, TheContextIsNoLongerThanTheCacheUnlessAskedFor) {
+  SyntheticModel model(64, 128);
+  EXPECT_EQ(MakeEngine(model, {.kv_blocks = 3})->config().max_model_len, 3 * kBlockSizeTokens);
+  EXPECT_EQ(MakeEngine(model, {.kv_blocks = 64})->config().max_model_len, 128);
+  EXPECT_EQ(MakeEngine(model, {.max_model_len = 128, .kv_blocks = 3})->config().max_model_len, 128);
 }
 
 TEST(EngineTest, OneRequestMayFillTheWholeCache) {

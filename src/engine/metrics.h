@@ -9,7 +9,7 @@ struct EngineMetrics {
   int64_t num_requests_running = 0, num_requests_waiting = 0;
   int64_t kv_blocks_total = 0, kv_blocks_used = 0;
   int64_t num_preemptions = 0;
-  int64_t prompt_tokens = 0;  // prompt tokens of finished prefills (recomputation after preemption not counted twice)
+  int64_t prompt_tokens = 0;  // prompt tokens run (recomputation after preemption not counted twice)
   int64_t generation_tokens = 0;
   int64_t steps = 0;
   int64_t last_step_rows = 0;

@@ -16,14 +16,14 @@ using RequestId = uint64_t;
 enum class FinishReason { kNone, kStop, kLength, kAborted, kError };
 
 struct Request {
-  RequestId id = 0;                     // unique among live requests; chosen by the caller
-  std::vector<int32_t> prompt;          // at least one token
-  SamplingParams sampling;              // validated by Engine::Add
-  int64_t max_tokens = 16;              // generated tokens, >= 0 (0: only the prompt is run)
-  std::vector<int32_t> stop_token_ids;  // EOS ids and others; the stopping token is reported but belongs to no text
-  bool ignore_eos = false;              // stop_token_ids are ignored
-  int priority = 0;                     // lower runs first; FCFS within one priority
-  bool prompt_logprobs = false;         // logprobs of the prompt's own tokens (echo with logprobs)
+  RequestId id = 0;             // unique among live requests; chosen by the caller
+  std::vector<int32_t> prompt;  // at least one token
+  SamplingParams sampling;      // validated by Engine::Add
+  int64_t max_tokens = 16;      // generated tokens, >= 0 (0: only the prompt is run)
+  // EOS ids and others, unless sampling.ignore_eos; the stopping token is reported but belongs to no text.
+  std::vector<int32_t> stop_token_ids;
+  int priority = 0;              // lower runs first; FCFS within one priority
+  bool prompt_logprobs = false;  // logprobs of the prompt's own tokens (echo with logprobs)
 };
 
 // What one step produced for one request: zero or more new tokens, in order, and possibly its end.

@@ -18,7 +18,7 @@ struct Sequence {
   BlockTable blocks;
   TokenCounts history;              // kept only when the request has penalties
   int64_t num_prompt_logprobs = 0;  // prompt positions already reported, with prompt_logprobs
-  int preemptions = 0;
+  int64_t num_prompt_counted = 0;   // prompt tokens that EngineMetrics::prompt_tokens has; what a preemption makes run again is not new
 
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
   int64_t num_prompt() const { return static_cast<int64_t>(request.prompt.size()); }

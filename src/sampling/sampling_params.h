@@ -23,7 +23,7 @@ struct SamplingParams {
   uint64_t seed = 0;
   std::vector<std::pair<int32_t, float>> logit_bias;  // token id, [-100, 100]; each id at most once
   int min_tokens = 0;                                 // >= 0; until then the engine passes the stop ids as SamplingContext::banned
-  bool ignore_eos = false;                            // read by the engine
+  bool ignore_eos = false;                            // the engine goes on after its stop ids
   int logprobs = -1;                                  // -1: none; 0..20: that of the chosen token and of this many most likely ones
 
   bool greedy() const { return temperature < kGreedyTemperature; }

@@ -1,6 +1,5 @@
 #include "server/api_error.h"
 
-#include "absl/strings/match.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -30,8 +29,7 @@ ApiError ToApiError(const absl::Status& status) {
     case absl::StatusCode::kUnimplemented: {
       ApiError error = MakeApiError(400, message);
       error.param = ErrorField(status);
-      if (absl::StrContains(message, "context length") || absl::StrContains(message, "KV cache holds"))
-        error.code = "context_length_exceeded";
+      if (status.code() == absl::StatusCode::kOutOfRange) error.code = "context_length_exceeded";
       return error;
     }
     case absl::StatusCode::kNotFound: {

@@ -18,8 +18,9 @@ struct ApiError {
   std::string code;   // model_not_found, context_length_exceeded, rate_limit_exceeded, ...; empty: null
 };
 
-// kInvalidArgument and kOutOfRange 400, kNotFound 404, kUnimplemented 400 (a feature asked for in the body), kResourceExhausted 429,
-// kUnavailable 503, everything else 500 with a message that tells nothing of our insides (the status is logged). `param` is ErrorField's.
+// kInvalidArgument 400, kOutOfRange 400 with context_length_exceeded, kNotFound 404, kUnimplemented 400 (a feature asked for in the body),
+// kResourceExhausted 429, kUnavailable 503, everything else 500 with a message that tells nothing of our insides (the status is logged).
+// `param` is ErrorField's.
 ApiError ToApiError(const absl::Status& status);
 
 // The error of a bare HTTP status (413, 404, ...).

@@ -56,7 +56,6 @@ Request GenerationSession::MakeRequest(const SessionPrompt& prompt, int64_t inde
   const int64_t room = context_.bridge->config().max_model_len - static_cast<int64_t>(prompt.tokens.size());
   request.max_tokens = options_.max_tokens.value_or(std::max<int64_t>(1, room));
   request.stop_token_ids = context_.model.stop_token_ids;
-  request.ignore_eos = options_.sampling.ignore_eos;
   request.prompt_logprobs = echo_ && options_.sampling.logprobs >= 0;
   return request;
 }

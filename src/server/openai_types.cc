@@ -9,7 +9,7 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMinInt = std::numeric_limits<int32_t>::min(), kMaxInt = std::numeric_limits<int32_t>::max();
 
 absl::StatusOr<Json> ParseBody(const std::string& body) {
   const auto parsed = ParseJson(body, {.max_depth = 64});
@@ -29,8 +29,7 @@ void ReadLogitBias(RequestFields& fields, int64_t vocab_size, SamplingParams& sa
     if (!absl::SimpleAtoi(key, &token) || token < 0 || token >= vocab_size) {
       return fields.Fail("logit_bias", absl::StrCat("expected token ids in [0, ", vocab_size, ") as keys, found ", Printable(key, 40)));
     }
-    if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100))
-      return fields.FailType("logit_bias", "values in [-100, 100]", value);
+    if (!value.is_number()) return fields.FailType("logit_bias", "numbers as values", value);
     sampling.logit_bias.emplace_back(static_cast<int32_t>(token), value.get<float>());
   }
 }
@@ -64,19 +63,18 @@ void ReadStreamOptions(RequestFields& fields, GenerationOptions& options) {
   if (!inner.status().ok()) fields.Fail("stream_options", std::string(inner.status().message()));
 }
 
+// Types only: Validate checks the ranges, once all fields are read.
 void ReadSampling(RequestFields& fields, int64_t vocab_size, GenerationOptions& options) {
   SamplingParams& s = options.sampling;
-  s.temperature = static_cast<float>(fields.Number("temperature", 0, 2, 1));
-  s.top_p = static_cast<float>(fields.Number("top_p", 0, 1, 1));
-  if (s.top_p <= 0) fields.FailType("top_p", "a number in (0, 1]", *fields.Find("top_p"));
-  s.top_k = static_cast<int>(fields.Int("top_k", -1, kMaxInt, -1));
-  s.min_p = static_cast<float>(fields.Number("min_p", 0, 1, 0));
-  s.presence_penalty = static_cast<float>(fields.Number("presence_penalty", -2, 2, 0));
-  s.frequency_penalty = static_cast<float>(fields.Number("frequency_penalty", -2, 2, 0));
-  s.repetition_penalty = static_cast<float>(fields.Number("repetition_penalty", 0, 1e4, 1));
-  if (s.repetition_penalty <= 0) fields.FailType("repetition_penalty", "a number above 0", *fields.Find("repetition_penalty"));
-  s.min_tokens = static_cast<int>(fields.Int("min_tokens", 0, kMaxInt, 0));
-  s.ignore_eos = fields.Bool("ignore_eos", false);
+  s.temperature = fields.Float("temperature", s.temperature);
+  s.top_p = fields.Float("top_p", s.top_p);
+  s.top_k = static_cast<int>(fields.Int("top_k", kMinInt, kMaxInt, s.top_k));
+  s.min_p = fields.Float("min_p", s.min_p);
+  s.presence_penalty = fields.Float("presence_penalty", s.presence_penalty);
+  s.frequency_penalty = fields.Float("frequency_penalty", s.frequency_penalty);
+  s.repetition_penalty = fields.Float("repetition_penalty", s.repetition_penalty);
+  s.min_tokens = static_cast<int>(fields.Int("min_tokens", kMinInt, kMaxInt, s.min_tokens));
+  s.ignore_eos = fields.Bool("ignore_eos", s.ignore_eos);
   ReadLogitBias(fields, vocab_size, s);
   if (const auto seed = fields.OptionalInt("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max())) {
     options.seed = static_cast<uint64_t>(*seed);
@@ -197,6 +195,7 @@ absl::StatusOr<CompletionRequest> ParseCompletionRequest(const std::string& body
   if (const auto best_of = fields.OptionalInt("best_of", 1, kMaxChoices); best_of.has_value() && *best_of != request.options.n) {
     fields.Fail("best_of", "only best_of equal to n is supported by this server");
   }
+  fields.Record(Validate(request.options.sampling, vocab_size));
   RETURN_IF_ERROR(fields.status());
   return request;
 }
@@ -214,6 +213,7 @@ absl::StatusOr<ChatRequest> ParseChatRequest(const std::string& body, int64_t vo
   RefuseUnserved(fields,
                  {"tools", "functions", "guided_json", "guided_regex", "guided_grammar", "audio", "chat_template", "chat_template_kwargs"});
   CheckResponseFormat(fields);
+  fields.Record(Validate(request.options.sampling, vocab_size));
   RETURN_IF_ERROR(fields.status());
   const Json* messages = fields.Find("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty() || messages->size() > kMaxMessages) {

@@ -47,6 +47,12 @@ TEST(CompletionRequestTest, LimitsAreInclusiveAndEverythingBeyondIsRefusedByName
                                                      {"\"repetition_penalty\": 0", "repetition_penalty"},
                                                      {"\"stream_options\": {}", "stream_options"},
                                                      {"\"seed\": 1.5", "seed"},
+                                                     {"\"seed\": 9223372036854775808.0", "seed"},
+                                                     {"\"temperature\": 1e40", "temperature"},
+                                                     {"\"temperature\": \"hot\"", "temperature"},
+                                                     {"\"min_tokens\": -1", "min_tokens"},
+                                                     {"\"logit_bias\": {\"1\": 100.5}", "logit_bias"},
+                                                     {"\"logit_bias\": {\"1\": 1, \"01\": 2}", "logit_bias"},
                                                      {"\"guided_json\": {}", "guided_json"}};
   for (const auto& [fields, name] : bad) EXPECT_EQ(Refused(fields), name) << fields;
 }
@@ -75,6 +81,13 @@ TEST(ChatRequestTest, MessagesAreCheckedOneByOne) {
   EXPECT_EQ(parts->messages[0]["content"], "ab");
   EXPECT_EQ(parts->messages[0]["role"], "system");
   EXPECT_FALSE(parts->options.max_tokens.has_value());
+}
+
+TEST(ChatRequestTest, SamplingParametersHaveTheirRanges) {
+  const std::string message = R"({"messages": [{"role": "user", "content": "a"}], )";
+  EXPECT_EQ(ErrorField(ParseChatRequest(message + "\"temperature\": 2.5}", kVocab).status()), "temperature");
+  EXPECT_EQ(ErrorField(ParseChatRequest(message + "\"min_p\": -0.1}", kVocab).status()), "min_p");
+  EXPECT_EQ(ParseChatRequest(message + "\"min_p\": 0.1}", kVocab)->options.sampling.min_p, 0.1f);
 }
 
 TEST(ChatRequestTest, LogprobsNeedTheSwitch) {

@@ -1,14 +1,15 @@
 #include "server/request_fields.h"
 
 #include <cmath>
+#include <limits>
 
 #include "base/status.h"
 
 namespace pith {
 
-void RequestFields::Fail(absl::string_view name, absl::string_view message) {
-  if (status_.ok()) status_ = FieldError(name, message);
-}
+void RequestFields::Record(const absl::Status& status) { status_.Update(status); }
+
+void RequestFields::Fail(absl::string_view name, absl::string_view message) { Record(FieldError(name, message)); }
 
 void RequestFields::FailType(absl::string_view name, absl::string_view expected, const Json& found) {
   Fail(name, absl::StrCat("expected ", expected, ", found ", Printable(DumpJson(found), 100)));
@@ -21,8 +22,10 @@ std::optional<int64_t> RequestFields::OptionalInt(absl::string_view name, int64_
   // 1.0 is an integer in JSON; 1.5 is not.
   if (value->is_number_float()) {
     const double number = value->get<double>();
-    if (number == std::floor(number) && number >= static_cast<double>(min) && number <= static_cast<double>(max))
-      return static_cast<int64_t>(number);
+    if (number == std::floor(number) && number >= -0x1p63 && number < 0x1p63) {
+      const auto integer = static_cast<int64_t>(number);
+      if (integer >= min && integer <= max) return integer;
+    }
   } else if (value->is_number_unsigned()) {
     const auto number = value->get<uint64_t>();
     if (max >= 0 && number <= static_cast<uint64_t>(max) && (min < 0 || number >= static_cast<uint64_t>(min)))
@@ -39,14 +42,14 @@ int64_t RequestFields::Int(absl::string_view name, int64_t min, int64_t max, int
   return OptionalInt(name, min, max).value_or(default_value);
 }
 
-double RequestFields::Number(absl::string_view name, double min, double max, double default_value) {
+float RequestFields::Float(absl::string_view name, float default_value) {
   const Json* value = Find(name);
   if (value == nullptr) return default_value;
   if (value->is_number()) {
     const double number = value->get<double>();
-    if (number >= min && number <= max) return number;
+    if (std::fabs(number) <= static_cast<double>(std::numeric_limits<float>::max())) return static_cast<float>(number);
   }
-  FailType(name, absl::StrCat("a number in [", min, ", ", max, "]"), *value);
+  FailType(name, "a number", *value);
   return default_value;
 }
 

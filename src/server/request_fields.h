@@ -20,12 +20,14 @@ class RequestFields {
 
   int64_t Int(absl::string_view name, int64_t min, int64_t max, int64_t default_value);
   std::optional<int64_t> OptionalInt(absl::string_view name, int64_t min, int64_t max);
-  double Number(absl::string_view name, double min, double max, double default_value);
+  // Any number an f32 can hold; its range is checked where it is used.
+  float Float(absl::string_view name, float default_value);
   bool Bool(absl::string_view name, bool default_value);
   std::string String(absl::string_view name, absl::string_view default_value);
   const Json* Find(absl::string_view name) const { return FindMember(*object_, name); }
 
-  // Records an error of the caller's own about a field.
+  // Records an error of the caller's own about a field; OK is no error.
+  void Record(const absl::Status& status);
   void Fail(absl::string_view name, absl::string_view message);
   void FailType(absl::string_view name, absl::string_view expected, const Json& found);
   const absl::Status& status() const { return status_; }
