@@ -2,7 +2,7 @@
 
 #include <rapidcheck.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "artifact/test_files.h"
 #include "base/status.h"
@@ -123,9 +123,9 @@ TEST(Gguf, HugeCountsAreRefusedAtOnce) {
   GgufBuilder builder;
   builder.Raw("tokenizer.ggml.tokens", 9, absl::StrCat(RawBytes<uint32_t>(8), RawBytes<uint64_t>(1'000'000'000), std::string(4096, '\0')));
   const std::string bytes = builder.Build();
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // CPU time, here and elsewhere: the machine may be busy
   EXPECT_THAT(Error(bytes), HasSubstr("tokenizer.ggml.tokens: array length"));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(100));
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC / 10);
 }
 
 TEST(Gguf, Alignment) {

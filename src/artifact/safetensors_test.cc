@@ -1,6 +1,6 @@
 #include "artifact/safetensors.h"
 
-#include <chrono>
+#include <ctime>
 
 #include "absl/strings/str_replace.h"
 #include "artifact/test_files.h"
@@ -242,12 +242,12 @@ TEST(Safetensors, LargeHeadersAreCheap) {
   }
   header += "}";
   const std::string bytes = SafetensorsBytes(header, std::string(kTensors, 'x'));
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const auto parsed = Parse(bytes);
-  const auto elapsed = std::chrono::steady_clock::now() - start;
+  const std::clock_t elapsed = std::clock() - start;
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->tensors.size(), static_cast<size_t>(kTensors));
-  EXPECT_LT(elapsed, std::chrono::seconds(5));
+  EXPECT_LT(elapsed, 5 * CLOCKS_PER_SEC);
 }
 
 }  // namespace

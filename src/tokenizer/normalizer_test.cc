@@ -1,6 +1,6 @@
 #include "tokenizer/normalizer.h"
 
-#include <chrono>
+#include <ctime>
 
 #include "base/status.h"
 #include "gtest/gtest.h"
@@ -66,9 +66,9 @@ TEST(NormalizerTest, FormsAreStable) {
 TEST(NormalizerTest, AMegabyteOfMarksIsNotQuadratic) {
   std::string text = "a";
   for (int i = 0; i < 250'000; ++i) text += "\u0301\u0323";  // the second sorts before the first
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const std::string nfd = NormalizeUnicode(text, false, false);
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 20);
+  EXPECT_LT(std::clock() - start, 20 * CLOCKS_PER_SEC);
   EXPECT_EQ(nfd.size(), text.size());
   EXPECT_EQ(nfd.substr(0, 5), "a\u0323\u0323");
   EXPECT_EQ(nfd.substr(nfd.size() - 4), "\u0301\u0301");

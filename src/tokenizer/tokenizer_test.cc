@@ -1,7 +1,7 @@
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <thread>
 
 #include "base/file.h"
@@ -140,9 +140,9 @@ TEST(TokenizerTest, LongRunsTakeLinearTime) {
     for (const char* unit : {"a", " ", "\n", "7", "\u0301\u0323", "<"}) {
       std::string text;
       while (text.size() < 1'000'000) text += unit;
-      const auto start = std::chrono::steady_clock::now();
+      const std::clock_t start = std::clock();
       const auto ids = tokenizer->Encode(text, {});
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
       ASSERT_TRUE(ids.ok()) << ids.status();
       EXPECT_LT(seconds, 20) << name << " " << Printable(unit);
     }
