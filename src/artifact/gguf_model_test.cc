@@ -332,10 +332,13 @@ TEST(GgufModel, GoldenBlocks) {
 }
 
 struct RealModel {
+  const char* name;  // of the test
   const char* path;
   size_t weights, plain;
   int64_t vocab;
 };
+
+void PrintTo(const RealModel& model, std::ostream* out) { *out << model.path; }
 
 class RealGguf : public testing::TestWithParam<RealModel> {};
 
@@ -363,12 +366,13 @@ TEST_P(RealGguf, OpensAndDecodes) {
   for (const std::string& name : (*reader)->PlainTensorNames()) EXPECT_TRUE((*reader)->ReadTensor(name)->has_value()) << name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, RealGguf,
-                         testing::Values(RealModel{"smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf", 272, 0, 49152},
-                                         RealModel{"gemma-3-270m/gemma-3-270m-q4_k_m.gguf", 236, 0, 262144},
-                                         RealModel{"qwen2.5-coder-0.5b-instruct/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 219, 72, 151936},
-                                         RealModel{"qwen2.5-coder-1.5b-instruct/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 255, 84,
-                                                   151936}));
+INSTANTIATE_TEST_SUITE_P(
+    Models, RealGguf,
+    testing::Values(RealModel{"SmolLm2", "smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf", 272, 0, 49152},
+                    RealModel{"Gemma3", "gemma-3-270m/gemma-3-270m-q4_k_m.gguf", 236, 0, 262144},
+                    RealModel{"Qwen05", "qwen2.5-coder-0.5b-instruct/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 219, 72, 151936},
+                    RealModel{"Qwen15", "qwen2.5-coder-1.5b-instruct/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 255, 84, 151936}),
+    [](const testing::TestParamInfo<RealModel>& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace pith

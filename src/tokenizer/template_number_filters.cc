@@ -62,7 +62,8 @@ Result RoundTowards(double number, int64_t precision, bool up) {
   const double scale = std::pow(10.0, static_cast<double>(precision));
   const double scaled = number * scale;
   if (!std::isfinite(scaled)) return UsageError("round: expected a finite number, found ", FormatFloat(scaled));
-  return Value((up ? std::ceil(scaled) : std::floor(scaled)) / scale);
+  const double whole = up ? std::ceil(scaled) : std::floor(scaled);
+  return Value((whole + 0.0) / scale);  // Python's whole number is an int, which has no -0
 }
 
 Result Round(Runtime&, const Value& self, const BoundArguments& arguments) {
