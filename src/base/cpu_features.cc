@@ -9,6 +9,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace pith {
 namespace {
@@ -33,6 +37,20 @@ bool HasAvx512Bf16() {
 #endif
 }
 
+// CPUID leaf 7, EDX bits 24 (tiles) and 25 (int8), and the system's leave to use the tile registers (arch_prctl: process-wide, inherited
+// by threads that start later, so it is asked for before kernels are chosen).
+bool HasAmx() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr unsigned int kTiles = 1u << 24, kInt8 = 1u << 25;
+  unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 1 || (edx & kTiles) == 0 || (edx & kInt8) == 0) return false;
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 absl::string_view IsaName(Isa isa) {
@@ -41,6 +59,7 @@ absl::string_view IsaName(Isa isa) {
     case Isa::kAvx2: return "avx2";
     case Isa::kAvx512: return "avx512";
     case Isa::kAvx512Vnni: return "avx512_vnni";
+    case Isa::kAmx: return "amx";
   }
   return "unknown";
 }
@@ -52,7 +71,8 @@ Isa DetectIsa() {
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni") && HasAvx512Bf16() && __builtin_cpu_supports("avx512vbmi");
-  return vnni ? Isa::kAvx512Vnni : avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kScalar;
+  static const bool amx = vnni && HasAmx();
+  return amx ? Isa::kAmx : vnni ? Isa::kAvx512Vnni : avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kScalar;
 #else
   return Isa::kScalar;
 #endif
@@ -62,13 +82,13 @@ absl::StatusOr<Isa> SelectIsa() {
   const Isa best = DetectIsa();
   const char* forced = std::getenv("PITH_FORCE_ISA");
   if (forced == nullptr || *forced == '\0') return best;
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni}) {
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx}) {
     if (IsaName(isa) != forced) continue;
     if (isa > best)
       return UnavailableError("PITH_FORCE_ISA: expected an instruction set of this CPU (best: ", IsaName(best), "), found ", forced);
     return isa;
   }
-  return UsageError("PITH_FORCE_ISA: expected scalar, avx2, avx512 or avx512_vnni, found ", Printable(forced));
+  return UsageError("PITH_FORCE_ISA: expected scalar, avx2, avx512, avx512_vnni or amx, found ", Printable(forced));
 }
 
 std::string CpuDescription() {

@@ -7,11 +7,12 @@
 namespace pith {
 
 // Ordered: a later one includes the earlier ones.
-enum class Isa { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3 };
+enum class Isa { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3, kAmx = 4 };
 
-absl::string_view IsaName(Isa isa);  // "scalar", "avx2", "avx512", "avx512_vnni" (VNNI + BF16 + VBMI)
+absl::string_view IsaName(Isa isa);  // "scalar", "avx2", "avx512", "avx512_vnni" (VNNI + BF16 + VBMI), "amx" (int8 tiles)
 
-// Best instruction set the CPU and the operating system support.
+// Best instruction set the CPU and the operating system support. The first call asks the system for the tile registers of AMX, which it
+// hands out per process.
 Isa DetectIsa();
 
 // The value of PITH_FORCE_ISA, or DetectIsa() when unset. Errors: kInvalidArgument for an unknown name, kUnavailable when the CPU lacks it.

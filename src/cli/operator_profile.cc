@@ -144,7 +144,7 @@ void AddMeasuredTwin(const PhaseSummary& twin, PhaseSummary& summary) {
 }
 
 void AddEstimatedTwin(const MachineLimits& limits, Isa isa, PhaseSummary& summary) {
-  const double peak = isa == Isa::kAvx512Vnni ? limits.bf16_gops : limits.f32_gops;
+  const double peak = isa >= Isa::kAvx512Vnni ? limits.bf16_gops : limits.f32_gops;
   for (OperatorSummary& op : summary.operators) {
     op.bf16_seconds = op.seconds;
     if (!IsMatrixProduct(op.kernel) || op.roofline_share() <= 0) continue;

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const MachineLimits kLimits = {.threads = 2, .read_gb_per_s = 10, .f32_gops = 100, .bf16_gops = 200, .int8_gops = 400};
-constexpr char kGemm[] = "gemm_s8_w4g_f32__avx512_vnni";
+constexpr char kGemm[] = "gemm_int8_w4g_f32__avx512_vnni";
 
 OperatorRecord Record(const char* name, int64_t layer, double seconds, const char* kernel, OperatorWork work = {}) {
   OperatorRecord record;

@@ -15,8 +15,8 @@ KernelMultiply MultiplyOfKernel(absl::string_view kernel) {
   const std::vector<absl::string_view> parts = absl::StrSplit(first, '_');
   const absl::string_view activation = parts.size() > 1 ? parts[1] : "";
   if (parts[0] != "gemm") return {};
-  if (activation == "s8" || activation == "u8") return {.limit = ProbeLimit::kInt8};
-  if (activation == "s16") return {.limit = ProbeLimit::kInt8, .passes = 2};
+  if (activation == "int8") return {.limit = ProbeLimit::kInt8};
+  if (activation == "int16") return {.limit = ProbeLimit::kInt8, .passes = 2};
   if (IsaOfKernel(first) == "avx512_vnni") return {.limit = ProbeLimit::kBf16, .emulated = absl::StrContains(first, "_fp8")};
   return {.limit = ProbeLimit::kF32, .emulated = true};
 }

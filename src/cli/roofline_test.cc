@@ -20,10 +20,10 @@ TEST(RooflineTest, TheNameOfAKernelSaysHowItMultiplies) {
   EXPECT_EQ(MultiplyOfKernel("gemm_bf16_w4g_f32__avx2").limit, ProbeLimit::kF32);
   EXPECT_TRUE(MultiplyOfKernel("gemm_bf16_w4g_f32__avx2").emulated);
   EXPECT_TRUE(MultiplyOfKernel("gemm_bf16_fp8_f32__avx512_vnni").emulated);
-  EXPECT_EQ(MultiplyOfKernel("gemm_s8_w4g_f32__avx512_vnni").limit, ProbeLimit::kInt8);
-  EXPECT_EQ(MultiplyOfKernel("gemm_s8_w4g_f32__avx512_vnni").passes, 1);
-  EXPECT_EQ(MultiplyOfKernel("gemm_s16_w4g_f32__avx512_vnni").passes, 2);
-  EXPECT_EQ(MultiplyOfKernel("gemm_s8_w4g_f32__avx2+gemm_bf16_w8g_f32__avx2").limit, ProbeLimit::kInt8);
+  EXPECT_EQ(MultiplyOfKernel("gemm_int8_w4g_f32__avx512_vnni").limit, ProbeLimit::kInt8);
+  EXPECT_EQ(MultiplyOfKernel("gemm_int8_w4g_f32__avx512_vnni").passes, 1);
+  EXPECT_EQ(MultiplyOfKernel("gemm_int16_w4g_f32__avx512_vnni").passes, 2);
+  EXPECT_EQ(MultiplyOfKernel("gemm_int8_w4g_f32__avx2+gemm_bf16_w8g_f32__avx2").limit, ProbeLimit::kInt8);
   EXPECT_EQ(MultiplyOfKernel("attention_f32_bf16_bf16__avx512").limit, ProbeLimit::kF32);
   EXPECT_FALSE(MultiplyOfKernel("attention_f32_bf16_bf16__avx512").emulated);
   EXPECT_EQ(MultiplyOfKernel("").limit, ProbeLimit::kF32);
@@ -42,13 +42,13 @@ TEST(RooflineTest, TheLongerOfReadingAndMultiplying) {
   EXPECT_DOUBLE_EQ(bf16.read_seconds, 1.0);  // activations are not streamed
   EXPECT_DOUBLE_EQ(bf16.multiply_seconds, 0.5);
   EXPECT_DOUBLE_EQ(bf16.seconds(), 1.0);
-  EXPECT_DOUBLE_EQ(Roofline(Record("gemm_s16_w4g_f32__avx512_vnni", work), kLimits).multiply_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(Roofline(Record("gemm_int16_w4g_f32__avx512_vnni", work), kLimits).multiply_seconds, 0.5);
   EXPECT_DOUBLE_EQ(Roofline(Record("gemm_bf16_w4g_f32__avx2", work), kLimits).multiply_seconds, 1.0);
 }
 
 TEST(RooflineTest, APassAddsBothSidesBeforeItTakesTheLonger) {
-  const std::vector<OperatorRecord> records = {Record("gemm_s8_a__avx512_vnni", {.weight_bytes = 20'000'000'000}),
-                                               Record("gemm_s8_a__avx512_vnni", {.operations = 1'200'000'000'000})};
+  const std::vector<OperatorRecord> records = {Record("gemm_int8_a__avx512_vnni", {.weight_bytes = 20'000'000'000}),
+                                               Record("gemm_int8_a__avx512_vnni", {.operations = 1'200'000'000'000})};
   const RooflineTime time = Roofline(records, kLimits);
   EXPECT_DOUBLE_EQ(time.read_seconds, 2.0);
   EXPECT_DOUBLE_EQ(time.seconds(), 3.0);

@@ -111,6 +111,8 @@ class Prepacked {
     return out;
   }
 
+  const uint8_t* weight() const { return weight_.data(); }
+
  private:
   const Case& case_;
   const GemmKernelEntry* kernel_;
@@ -250,6 +252,25 @@ TEST(IntegerGemm, BiasThenResidualAreOneAdditionEach) {
       const Prepacked prepacked(c, kernel);
       const std::vector<float> plain = prepacked.Run(0, 2), both = prepacked.Run(0, 2, true, true);
       for (size_t i = 0; i < plain.size(); ++i) ASSERT_EQ(both[i], 1.0f + (plain[i] + c.bias[i % 33])) << kernel->name;
+    }
+  }
+}
+
+TEST(IntegerGemm, RowsReadBackAsTheWeightsTheyStandFor) {
+  for (const GemmProblem& p : Problems(17)) {
+    const Case c = MakeCase(p, 17);
+    for (const GemmKernelEntry* kernel : RunnableKernels(p)) {
+      const Prepacked prepacked(c, kernel);
+      for (const int64_t n : {0, 5, 16}) {
+        std::vector<float> row(p.k);
+        kernel->read_row(p, prepacked.weight(), n, row.data());
+        for (int64_t k = 0; k < p.k; ++k) {
+          const int64_t g = n * (p.k / p.group_size) + k / p.group_size;
+          const float code = c.code[n * p.k + k];
+          const float zero = p.has_zero_point ? c.zero_point[g] : static_cast<float>(1 << (p.bits - 1));
+          ASSERT_EQ(row[k], p.has_min ? c.scale[g] * code - c.min[g] : c.scale[g] * (code - zero)) << kernel->name << ", " << Name(p);
+        }
+      }
     }
   }
 }

@@ -62,6 +62,9 @@ TEST(DescribeGemm, ALoadedTensorRunsOnEveryKernelOfItsFamily) {
                      .panel_end = 2});
         for (int n = 0; n < 21; ++n) {
           weight.DequantizeRow(n, absl::MakeSpan(row));
+          std::vector<float> read(64);
+          kernel->read_row(problem, packed.data(), n, read.data());
+          EXPECT_EQ(read, row) << kernel->name << ", bits " << bits << ", offset " << offset << ", column " << n;
           double expected = 0, norm = 0;
           for (int k = 0; k < 64; ++k) {
             expected += static_cast<double>(ToFloat(bfloat16{activation[k]})) * row[k];

@@ -369,6 +369,21 @@ TEST(Gemm, PrepackingByPanelsGivesTheSameBytesAsAtOnce) {
   }
 }
 
+TEST(Gemm, DenseRowsReadBack) {
+  for (const int64_t k : {1, 6, 77}) {
+    const Case c = MakeCase({.n = 35, .k = k}, 8, 1);
+    for (const GemmKernelEntry* kernel : RunnableKernels(c.weight, c.problem)) {
+      AlignedBuffer packed(kernel->prepack_bytes(c.problem));
+      kernel->prepack(PrepackParams(c, packed.data()));
+      for (const int64_t n : {0, 15, 16, 34}) {
+        std::vector<float> row(k);
+        kernel->read_row(c.problem, packed.data(), n, row.data());
+        for (int64_t i = 0; i < k; ++i) EXPECT_EQ(row[i], ToFloat(bfloat16{c.dense[n * k + i]})) << kernel->name;
+      }
+    }
+  }
+}
+
 // Weights of +-1 and 0 and small integer activations: every sum is exact in f32, so all rows must agree to the bit.
 TEST(Gemm, ExactSumsAgreeOnEveryIsa) {
   Case c = MakeCase({.n = 33, .k = 96, .group_size = 32, .bits = 4, .has_zero_point = true}, 9);

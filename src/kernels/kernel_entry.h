@@ -17,7 +17,7 @@
 
 namespace pith {
 
-enum class KernelIsa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3 };  // the order of base/cpu_features.h Isa
+enum class KernelIsa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3, kAmx = 4 };  // the order of base/cpu_features.h Isa
 
 // Weight families a GEMM row can consume.
 enum class GemmWeight : int32_t {
@@ -37,6 +37,8 @@ struct GemmKernelEntry {
   size_t (*prepack_bytes)(const GemmProblem&);
   void (*prepack)(const GemmPrepackParams&);
   void (*run)(const GemmParams&);
+  // Row `n` of the prepacked weights as k floats, exactly what they stand for: a tied embedding is looked up in the matrix of the head.
+  void (*read_row)(const GemmProblem&, const uint8_t* weight, int64_t n, float* out);
 };
 
 // One row per operator; the union of pointers is typed by which one is set (exactly one).

@@ -9,6 +9,7 @@ std::vector<const ProbeEntry*> AllProbes() {
   const auto append = [&all](const ProbeEntry* rows, size_t count) {
     for (size_t i = 0; i < count; ++i) all.push_back(&rows[i]);
   };
+  append(kProbes__amx, kNumProbes__amx);
   append(kProbes__avx512_vnni, kNumProbes__avx512_vnni);
   append(kProbes__avx512, kNumProbes__avx512);
   append(kProbes__avx2, kNumProbes__avx2);

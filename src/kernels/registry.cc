@@ -9,12 +9,13 @@ static_assert(static_cast<int>(KernelIsa::kScalar) == static_cast<int>(Isa::kSca
 static_assert(static_cast<int>(KernelIsa::kAvx2) == static_cast<int>(Isa::kAvx2));
 static_assert(static_cast<int>(KernelIsa::kAvx512) == static_cast<int>(Isa::kAvx512));
 static_assert(static_cast<int>(KernelIsa::kAvx512Vnni) == static_cast<int>(Isa::kAvx512Vnni));
+static_assert(static_cast<int>(KernelIsa::kAmx) == static_cast<int>(Isa::kAmx));
 
 }  // namespace
 
 std::vector<const GemmKernelEntry*> AllGemmKernels() {
   std::vector<const GemmKernelEntry*> all;
-  for (const GemmTable* table : {&kGemmTable__avx512_vnni, &kGemmTable__avx512, &kGemmTable__avx2, &kGemmTable__scalar}) {
+  for (const GemmTable* table : {&kGemmTable__amx, &kGemmTable__avx512_vnni, &kGemmTable__avx512, &kGemmTable__avx2, &kGemmTable__scalar}) {
     all.insert(all.end(), table->rows, table->rows + table->count);
   }
   return all;

@@ -19,7 +19,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
+constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx};
 
 // Sets PITH_FORCE_ISA for a scope.
 class ForcedIsa {
@@ -45,13 +45,13 @@ TEST(Registry, NamesFollowTheGrammarAndAreUnique) {
 
 TEST(Registry, EveryIsaHasEveryWeightFamilyAndTheBestComesFirst) {
   std::set<std::pair<Isa, GemmWeight>> seen;
-  int previous = static_cast<int>(Isa::kAvx512Vnni);
+  int previous = static_cast<int>(Isa::kAmx);
   for (const GemmKernelEntry* row : AllGemmKernels()) {
     EXPECT_LE(static_cast<int>(row->isa), previous) << row->name;
     previous = static_cast<int>(row->isa);
     seen.insert({static_cast<Isa>(row->isa), row->weight});
   }
-  EXPECT_THAT(seen, SizeIs(12));
+  EXPECT_THAT(seen, SizeIs(14));  // amx has no dense row: the one of avx512_vnni serves
 }
 
 TEST(SelectGemm, ForcingAnInstructionSetSelectsIt) {
@@ -64,9 +64,16 @@ TEST(SelectGemm, ForcingAnInstructionSetSelectsIt) {
     EXPECT_EQ(*selected, isa);
     const absl::StatusOr<GemmSelection> gemm = SelectGemm(GemmWeight::kW4Grouped, problem, *selected);
     ASSERT_TRUE(gemm.ok()) << gemm.status();
-    EXPECT_EQ(static_cast<Isa>(gemm->kernel->isa), isa);
-    EXPECT_EQ(std::string(gemm->kernel->name), absl::StrCat("gemm_bf16_w4g_f32__", IsaName(isa)));
-    EXPECT_THAT(gemm->refused, SizeIs(static_cast<size_t>(Isa::kAvx512Vnni) - static_cast<size_t>(isa)));
+    const Isa bf16_isa = std::min(isa, Isa::kAvx512Vnni);  // amx multiplies integers only
+    EXPECT_EQ(std::string(gemm->kernel->name), absl::StrCat("gemm_bf16_w4g_f32__", IsaName(bf16_isa)));
+    EXPECT_THAT(gemm->refused, SizeIs(static_cast<size_t>(Isa::kAvx512Vnni) - static_cast<size_t>(bf16_isa)));
+    GemmProblem integer = problem;
+    integer.activation = GemmActivation::kInt16;
+    integer.activation_group = 32;
+    const absl::StatusOr<GemmSelection> exact = SelectGemm(GemmWeight::kW4Grouped, integer, *selected);
+    ASSERT_TRUE(exact.ok()) << exact.status();
+    const Isa integer_isa = isa == Isa::kAvx512 ? Isa::kAvx2 : isa;  // without VNNI, 512 bits gain nothing
+    EXPECT_EQ(std::string(exact->kernel->name), absl::StrCat("gemm_int16_w4g_f32__", IsaName(integer_isa)));
   }
 }
 

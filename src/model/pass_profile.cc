@@ -62,7 +62,7 @@ void RecordEmbedding(const ForwardPass& pass, const Embedding& embedding) {
   const int64_t rows = pass.batch.num_rows();
   End(pass, "embedding", kNoLayer, rows, [&](OperatorRecord& record) {
     record.kernel = embedding.data_path().kernel;
-    record.work.weight_bytes = rows * embedding.resident_bytes() / embedding.vocab_size();
+    record.work.weight_bytes = rows * embedding.row_bytes();
     record.work.activation_bytes = rows * embedding.dim() * kFloatBytes;
   });
 }

@@ -152,21 +152,24 @@ absl::StatusOr<DecoderLayer> Binder::BindLayer(int64_t index) {
 absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
   ASSIGN_OR_RETURN(RmsNorm norm, ReadNorm(map_.FinalNorm(), config_.hidden_size));
   ASSIGN_OR_RETURN(Weight table, ReadMatrix(map_.Embedding(), config_.vocab_size, config_.hidden_size));
-  Linear projection;
-  std::vector<TensorDataPath> head_path;
-  if (config_.tie_word_embeddings) {
-    ASSIGN_OR_RETURN(projection, Linear::Load({SourceOf(table)}, context_));
-    if (progress_) progress_(++matrices_read_, num_matrices_);
-    head_path = projection.data_path();
-    head_path[0].name = map_.head;
-    head_path[0].stored_bytes = 0;  // the embedding's bytes, counted there
-  } else {
-    ASSIGN_OR_RETURN(const Weight head, ReadMatrix(map_.head, config_.vocab_size, config_.hidden_size));
-    ASSIGN_OR_RETURN(projection, Linear::Load({SourceOf(head)}, context_));
-    head_path = projection.data_path();
+  const bool tied = config_.tie_word_embeddings;
+  std::optional<Weight> untied;
+  if (!tied) {
+    ASSIGN_OR_RETURN(untied, ReadMatrix(map_.head, config_.vocab_size, config_.hidden_size));
+  } else if (progress_) {
+    progress_(++matrices_read_, num_matrices_);
   }
-  out.head = LmHead(std::move(norm), std::move(projection));
-  if (table.quantized.has_value()) {
+  ASSIGN_OR_RETURN(Linear loaded, Linear::Load({SourceOf(tied ? table : *untied)}, context_));
+  const auto projection = std::make_shared<const Linear>(std::move(loaded));
+  std::vector<TensorDataPath> head_path = projection->data_path();
+  if (tied) {
+    head_path[0].name = map_.head;
+    head_path[0].stored_bytes = 0;  // the embedding's bytes, counted there; resident it is the head that counts
+  }
+  out.head = LmHead(std::move(norm), projection);
+  if (tied) {
+    out.embedding = Embedding::Tied(SourceOf(table), projection);
+  } else if (table.quantized.has_value()) {
     ASSIGN_OR_RETURN(out.embedding, Embedding::LoadQuantized(table.name, *std::move(table.quantized), table.stored_bytes));
   } else {
     ASSIGN_OR_RETURN(out.embedding, Embedding::LoadDense(SourceOf(table), context_));

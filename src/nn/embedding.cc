@@ -45,10 +45,22 @@ absl::StatusOr<Embedding> Embedding::LoadQuantized(const std::string& name, Quan
   return embedding;
 }
 
+Embedding Embedding::Tied(const LinearSource& source, std::shared_ptr<const Linear> head) {
+  CHECK_EQ(head->out(), source.out());
+  Embedding embedding;
+  TensorDataPath& path = embedding.data_path_;
+  path = DescribeStorage(source);
+  path.output = "f32";
+  path.isa = "scalar";
+  path.kernel = absl::StrCat("read_row of ", head->data_path()[0].kernel);
+  embedding.head_ = std::move(head);
+  return embedding;
+}
+
 void Embedding::Run(const ComputeContext& context, absl::Span<const int32_t> tokens, float scale, float* out, int64_t out_stride) const {
   const int64_t dim = this->dim();
   context.ForRows(static_cast<int64_t>(tokens.size()), dim, [&](int64_t begin, int64_t end) {
-    if (!quantized_.has_value()) {
+    if (head_ == nullptr && !quantized_.has_value()) {
       context.operators.embedding({.table = reinterpret_cast<const uint16_t*>(dense_.data()),
                                    .token = tokens.data() + begin,
                                    .scale = scale,
@@ -60,7 +72,11 @@ void Embedding::Run(const ComputeContext& context, absl::Span<const int32_t> tok
     }
     for (int64_t r = begin; r < end; ++r) {
       float* row = out + r * out_stride;
-      quantized_->DequantizeRow(tokens[r], absl::MakeSpan(row, dim));
+      if (head_ != nullptr) {
+        head_->ReadRow(tokens[r], row);
+      } else {
+        quantized_->DequantizeRow(tokens[r], absl::MakeSpan(row, dim));
+      }
       for (int64_t i = 0; i < dim; ++i) row[i] *= scale;
     }
   });

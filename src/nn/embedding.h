@@ -1,7 +1,8 @@
-// Token embedding: a table of bf16 rows, or of quantized rows that are dequantized as they are looked up.
+// Token embedding: a table of bf16 rows, of quantized rows that are dequantized as they are looked up, or the matrix of a tied head.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/types/span.h"
 #include "nn/compute_context.h"
 #include "nn/data_path.h"
+#include "nn/linear.h"
 #include "quantization/quantized_tensor.h"
 #include "tensor/tensor.h"
 
@@ -22,6 +24,9 @@ class Embedding {
   // Keeps the codes. Errors: kDataLoss for NaN or infinite scales.
   static absl::StatusOr<Embedding> LoadQuantized(const std::string& name, QuantizedTensor table, int64_t stored_bytes);
 
+  // Looks rows up in `head`, whose weights are the table: nothing is kept twice. `source` describes the stored table.
+  static Embedding Tied(const LinearSource& source, std::shared_ptr<const Linear> head);
+
   int64_t vocab_size() const { return data_path_.out; }
   int64_t dim() const { return data_path_.in; }
 
@@ -29,11 +34,14 @@ class Embedding {
   void Run(const ComputeContext& context, absl::Span<const int32_t> tokens, float scale, float* out, int64_t out_stride) const;
 
   const TensorDataPath& data_path() const { return data_path_; }
-  int64_t resident_bytes() const { return data_path_.resident_bytes; }
+  int64_t resident_bytes() const { return data_path_.resident_bytes; }  // tied: 0, they are the head's
+  // What a look-up of one token reads.
+  int64_t row_bytes() const { return (head_ != nullptr ? head_->resident_bytes() : resident_bytes()) / vocab_size(); }
 
  private:
   AlignedBuffer dense_;  // bf16 bits [vocab, dim], or empty
   std::optional<QuantizedTensor> quantized_;
+  std::shared_ptr<const Linear> head_;
   TensorDataPath data_path_;
 };
 

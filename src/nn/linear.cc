@@ -181,6 +181,14 @@ void Linear::Run(const ComputeContext& context, const LinearInput& input, int64_
   });
 }
 
+void Linear::ReadRow(int64_t o, float* out) const {
+  for (const Segment& segment : segments_) {
+    const int64_t row = o - segment.column_begin;
+    if (row >= 0 && row < segment.problem.n) return segment.kernel->read_row(segment.problem, segment.weight.data(), row, out);
+  }
+  CHECK(false);  // o is below out()
+}
+
 int64_t Linear::resident_bytes() const {
   int64_t bytes = static_cast<int64_t>(bias_.size() * sizeof(float));
   for (const Segment& segment : segments_) bytes += static_cast<int64_t>(segment.weight.size());

@@ -35,6 +35,9 @@ class Linear {
   void Run(const ComputeContext& context, const LinearInput& input, int64_t row, int64_t m, float* out, int64_t out_stride,
            bool accumulate = false) const;
 
+  // Row `o` of the weights, in() floats: exactly what the prepacked matrix stands for.
+  void ReadRow(int64_t o, float* out) const;
+
   // One row per part, in order.
   const std::vector<TensorDataPath>& data_path() const { return data_path_; }
   int64_t resident_bytes() const;

@@ -14,7 +14,7 @@ void LmHead::Normalize(const ComputeContext& context, const float* hidden, absl:
 }
 
 void LmHead::Run(const ComputeContext& context, const LinearInput& normalized, int64_t m, float* logits) const {
-  projection_.Run(context, normalized, 0, m, logits, projection_.out());
+  projection_->Run(context, normalized, 0, m, logits, projection_->out());
 }
 
 }  // namespace pith

@@ -19,7 +19,7 @@ TEST(LmHead, NormalizesTheWantedRowsAndProjects) {
   ASSERT_TRUE(norm.ok());
   auto projection = Linear::Load({table.Source()}, context);
   ASSERT_TRUE(projection.ok());
-  const LmHead head(*std::move(norm), *std::move(projection));
+  const LmHead head(*std::move(norm), std::make_shared<Linear>(*std::move(projection)));
   EXPECT_EQ(head.vocab_size(), kVocab);
 
   std::vector<float> hidden(6 * kDim);

@@ -41,7 +41,8 @@ TEST(TemplateFilters, Numbers) {
        "4242420725531-21"},
       {"'1e3'|int ~ none|int ~ []|int(default=3) ~ 'inf'|int", "1000030"},
       {"'1.5'|float ~ 2|float ~ 'x'|float ~ 'x'|float(1.25) ~ none|float", "1.52.00.01.250.0"},
-      {"2.5|round ~ 3.5|round ~ 42.55|round(1, 'floor') ~ 42.51|round(1, 'ceil') ~ -0.01|round(1, 'ceil') ~ 42|round ~ 1250|round(-2) ~ 2.675|round(2)",
+      {"2.5|round ~ 3.5|round ~ 42.55|round(1, 'floor') ~ 42.51|round(1, 'ceil') ~ -0.01|round(1, 'ceil') ~ 42|round ~ 1250|round(-2) ~ "
+       "2.675|round(2)",
        "2.04.042.542.60.04212002.67"},
   };
   for (const auto& [expression, expected] : kExamples) EXPECT_EQ(Evaluate(expression), expected) << expression;

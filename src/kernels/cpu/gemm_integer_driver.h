@@ -369,22 +369,29 @@ struct I4Format {  // nibbles
   }
 };
 
-// GemmKernelEntry::run of an integer row.
-template <typename Lanes, typename Format, int kPlanes> void RunIntegerGemm(const GemmParams& params) {
+template <typename Format> Job MakeJob(const GemmParams& params) {
   const GemmProblem& problem = params.problem;
   const int64_t step = problem.step();
-  const Job job = {.params = &params,
-                   .layout = Format::Layout(problem),
-                   .step = step,
-                   .steps = problem.k / step,
-                   .steps_per_group = problem.group_size / step,
-                   .steps_per_scale = problem.activation_group / step,
-                   .groups_of_scale = problem.k / problem.activation_group};
-  if (params.m <= Lanes::template kDirectMax<kPlanes>) {
+  return {.params = &params,
+          .layout = Format::Layout(problem),
+          .step = step,
+          .steps = problem.k / step,
+          .steps_per_group = problem.group_size / step,
+          .steps_per_scale = problem.activation_group / step,
+          .groups_of_scale = problem.k / problem.activation_group};
+}
+
+template <typename Lanes, typename Format, int kPlanes> void RunJob(const Job& job) {
+  if (job.params->m <= Lanes::template kDirectMax<kPlanes>) {
     RunDirect<Lanes, Format, kPlanes>(job);
   } else {
     RunBlocked<Lanes, Format, kPlanes>(job);
   }
+}
+
+// GemmKernelEntry::run of an integer row.
+template <typename Lanes, typename Format, int kPlanes> void RunIntegerGemm(const GemmParams& params) {
+  RunJob<Lanes, Format, kPlanes>(MakeJob<Format>(params));
 }
 
 }  // namespace

@@ -119,6 +119,35 @@ template <typename PackGroup> void PrepackQuantized(const GemmPrepackParams& par
   }
 }
 
+float LoadScale(GemmScale type, const uint8_t* base, int64_t index) {
+  if (type == GemmScale::kF32) {
+    float value;
+    std::memcpy(&value, base + 4 * index, 4);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, base + 2 * index, 2);
+  return type == GemmScale::kF16 ? ToFloat(float16{bits}) : ToFloat(bfloat16{bits});
+}
+
+// code(group_codes, j, i): code i of a group in column j, as prepacked by the functions above, in [0, 2^bits).
+template <typename Code> void ReadQuantizedRow(const PanelLayout& layout, const uint8_t* weight, int64_t n, Code code, float* out) {
+  const uint8_t* panel = weight + n / kGemmPanel * layout.panel_bytes;
+  const int64_t column = n % kGemmPanel;
+  for (int64_t g = 0; g < layout.groups; ++g, out += layout.group_size) {
+    const int64_t index = g * kGemmPanel + column;
+    const float scale = LoadScale(layout.scale, panel, index);
+    const uint8_t* codes = panel + layout.code_begin + g * layout.group_bytes;
+    if (layout.offset == GroupOffset::kMin) {
+      const float min = LoadScale(layout.scale, panel + layout.offset_begin, index);
+      for (int64_t i = 0; i < layout.group_size; ++i) out[i] = scale * static_cast<float>(code(codes, column, i)) - min;
+    } else {
+      const int zero = layout.offset == GroupOffset::kZeroPoint ? panel[layout.offset_begin + index] : static_cast<int>(layout.center);
+      for (int64_t i = 0; i < layout.group_size; ++i) out[i] = scale * static_cast<float>(code(codes, column, i) - zero);
+    }
+  }
+}
+
 }  // namespace
 
 const char* CanPrepackDense(const GemmProblem& problem) {
@@ -170,5 +199,49 @@ void PrepackW8(const GemmPrepackParams& params) { PrepackQuantized(params, W8Lay
 void PrepackW4(const GemmPrepackParams& params) { PrepackQuantized(params, W4Layout(params.problem), PackW4Group); }
 void PrepackI8(const GemmPrepackParams& params) { PrepackQuantized(params, I8Layout(params.problem), PackI8Group); }
 void PrepackI4(const GemmPrepackParams& params) { PrepackQuantized(params, I4Layout(params.problem), PackI4Group); }
+
+void ReadDenseRow(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {
+  const uint8_t* lane = weight + n / kGemmPanel * DenseLayout(problem).panel_bytes + 4 * (n % kGemmPanel);
+  for (int64_t k = 0; k < problem.k; ++k) {
+    uint16_t bits;
+    std::memcpy(&bits, lane + k / 2 * 64 + 2 * (k % 2), 2);
+    out[k] = ToFloat(bfloat16{bits});
+  }
+}
+
+void ReadW8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {
+  const int center = 1 << (problem.bits - 1);
+  const auto code = [center](const uint8_t* codes, int64_t column, int64_t i) {
+    return static_cast<int8_t>(codes[i / kW8UnitK * kW8UnitBytes + 2 * column + i % kW8UnitK]) + center;
+  };
+  ReadQuantizedRow(W8Layout(problem), weight, n, code, out);
+}
+
+void ReadW4Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {
+  const int center = 1 << (problem.bits - 1);
+  const auto code = [center](const uint8_t* codes, int64_t column, int64_t i) {
+    const int64_t position = i % kW4UnitK / 2 + (i & 1) * 4;
+    uint32_t nibbles;
+    std::memcpy(&nibbles, codes + i / kW4UnitK * kW4UnitBytes + 4 * column, 4);
+    const int nibble = static_cast<int>(nibbles >> (4 * position) & 15u);  // two's complement
+    return (nibble < 8 ? nibble : nibble - 16) + center;
+  };
+  ReadQuantizedRow(W4Layout(problem), weight, n, code, out);
+}
+
+void ReadI8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {
+  const auto code = [](const uint8_t* codes, int64_t column, int64_t i) {
+    return static_cast<int>(codes[i / kI8UnitK * kIntegerUnitBytes + 4 * column + i % kI8UnitK]);
+  };
+  ReadQuantizedRow(I8Layout(problem), weight, n, code, out);
+}
+
+void ReadI4Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {
+  const auto code = [](const uint8_t* codes, int64_t column, int64_t i) {
+    const uint8_t both = codes[i / kI4UnitK * kIntegerUnitBytes + 4 * column + i % 4];
+    return i % kI4UnitK < 4 ? both & 15 : both >> 4;
+  };
+  ReadQuantizedRow(I4Layout(problem), weight, n, code, out);
+}
 
 }  // namespace pith

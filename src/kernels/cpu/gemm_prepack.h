@@ -29,4 +29,11 @@ void PrepackW4(const GemmPrepackParams& params);
 void PrepackI8(const GemmPrepackParams& params);
 void PrepackI4(const GemmPrepackParams& params);
 
+// GemmKernelEntry::read_row.
+void ReadDenseRow(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
+void ReadW8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
+void ReadW4Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
+void ReadI8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
+void ReadI4Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
+
 }  // namespace pith

@@ -11,6 +11,8 @@ extern const ProbeEntry kProbes__avx2[];
 extern const size_t kNumProbes__avx2;
 extern const ProbeEntry kProbes__avx512[];
 extern const size_t kNumProbes__avx512;
+extern const ProbeEntry kProbes__amx[];
+extern const size_t kNumProbes__amx;
 extern const ProbeEntry kProbes__avx512_vnni[];
 extern const size_t kNumProbes__avx512_vnni;
 

@@ -21,6 +21,7 @@ extern const GemmTable kGemmTable__scalar;
 extern const GemmTable kGemmTable__avx2;
 extern const GemmTable kGemmTable__avx512;
 extern const GemmTable kGemmTable__avx512_vnni;
+extern const GemmTable kGemmTable__amx;  // no operators of its own
 
 extern const OperatorEntry kOperators__scalar[];
 extern const size_t kNumOperators__scalar;

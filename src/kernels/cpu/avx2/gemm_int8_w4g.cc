@@ -17,6 +17,7 @@ const GemmKernelEntry gemm_int8_w4g_f32__avx2 = {
     .prepack_bytes = I4PrepackBytes,
     .prepack = PrepackI4,
     .run = RunIntegerGemm<IntegerLanes<true>, I4Format, 1>,
+    .read_row = ReadI4Row,
 };
 
 }  // namespace pith

@@ -29,6 +29,7 @@ const GemmKernelEntry gemm_bf16_bf16_f32__avx512_vnni = {
     .prepack_bytes = DensePrepackBytes,
     .prepack = PrepackDense,
     .run = RunGemm<Lanes, DenseFormat>,
+    .read_row = ReadDenseRow,
 };
 
 }  // namespace pith

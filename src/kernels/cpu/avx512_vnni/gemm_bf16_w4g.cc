@@ -45,6 +45,7 @@ const GemmKernelEntry gemm_bf16_w4g_f32__avx512_vnni = {
     .prepack_bytes = W4PrepackBytes,
     .prepack = PrepackW4,
     .run = RunGemm<Lanes, W4Format>,
+    .read_row = ReadW4Row,
 };
 
 }  // namespace pith

@@ -34,6 +34,7 @@ const GemmKernelEntry gemm_bf16_w8g_f32__avx512_vnni = {
     .prepack_bytes = W8PrepackBytes,
     .prepack = PrepackW8,
     .run = RunGemm<Lanes, W8Format>,
+    .read_row = ReadW8Row,
 };
 
 }  // namespace pith

@@ -17,6 +17,7 @@ const GemmKernelEntry gemm_int16_w4g_f32__avx512_vnni = {
     .prepack_bytes = I4PrepackBytes,
     .prepack = PrepackI4,
     .run = RunIntegerGemm<IntegerLanes, I4Format, 2>,
+    .read_row = ReadI4Row,
 };
 
 }  // namespace pith

@@ -17,6 +17,7 @@ const GemmKernelEntry gemm_int8_w8g_f32__avx512_vnni = {
     .prepack_bytes = I8PrepackBytes,
     .prepack = PrepackI8,
     .run = RunIntegerGemm<IntegerLanes, I8Format, 1>,
+    .read_row = ReadI8Row,
 };
 
 }  // namespace pith

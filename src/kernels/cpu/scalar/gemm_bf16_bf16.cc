@@ -41,6 +41,11 @@ void Run(const GemmParams& params) {
   }
 }
 
+void ReadRow(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {
+  const uint16_t* column = reinterpret_cast<const uint16_t*>(weight) + n / kGemmPanel * problem.k * kGemmPanel + n % kGemmPanel;
+  for (int64_t k = 0; k < problem.k; ++k) out[k] = BitsToFloat(static_cast<uint32_t>(column[k * kGemmPanel]) << 16);
+}
+
 }  // namespace
 
 const GemmKernelEntry gemm_bf16_bf16_f32__scalar = {
@@ -53,6 +58,7 @@ const GemmKernelEntry gemm_bf16_bf16_f32__scalar = {
     .prepack_bytes = PrepackBytes,
     .prepack = Prepack,
     .run = Run,
+    .read_row = ReadRow,
 };
 
 }  // namespace pith

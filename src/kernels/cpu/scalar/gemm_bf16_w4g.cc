@@ -21,6 +21,7 @@ const GemmKernelEntry gemm_bf16_w4g_f32__scalar = {
     .prepack_bytes = ReferencePrepackBytes<NibbleCodes>,
     .prepack = PrepackReference<NibbleCodes>,
     .run = RunReference<NibbleCodes>,
+    .read_row = ReadReferenceRow<NibbleCodes>,
 };
 
 }  // namespace pith

@@ -21,6 +21,7 @@ const GemmKernelEntry gemm_bf16_w8g_f32__scalar = {
     .prepack_bytes = ReferencePrepackBytes<ByteCodes>,
     .prepack = PrepackReference<ByteCodes>,
     .run = RunReference<ByteCodes>,
+    .read_row = ReadReferenceRow<ByteCodes>,
 };
 
 }  // namespace pith

@@ -17,6 +17,7 @@ const GemmKernelEntry gemm_int8_w4g_f32__scalar = {
     .prepack_bytes = I4PrepackBytes,
     .prepack = PrepackI4,
     .run = RunIntegerReference<NibbleUnits>,
+    .read_row = ReadI4Row,
 };
 
 }  // namespace pith

@@ -17,6 +17,7 @@ const GemmKernelEntry gemm_int8_w8g_f32__scalar = {
     .prepack_bytes = I8PrepackBytes,
     .prepack = PrepackI8,
     .run = RunIntegerReference<ByteUnits>,
+    .read_row = ReadI8Row,
 };
 
 }  // namespace pith

@@ -102,6 +102,19 @@ inline void StoreReference(const GemmParams& params, int64_t row, int64_t panel,
   }
 }
 
+template <typename Codes> void ReadReferenceRow(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {
+  const int64_t groups = problem.k / problem.group_size;
+  const uint8_t* panel = weight + n / kGemmPanel * ReferencePanelBytes<Codes>(problem);
+  const float* scale = reinterpret_cast<const float*>(panel) + n % kGemmPanel;
+  const float* offset = scale + groups * kGemmPanel;
+  const uint8_t* codes = panel + 2 * groups * kGemmPanel * 4;
+  for (int64_t k = 0; k < problem.k; ++k) {
+    const int64_t g = k / problem.group_size * kGemmPanel;
+    const float code = static_cast<float>(Codes::Get(codes, k, n % kGemmPanel));
+    out[k] = problem.has_min ? scale[g] * code - offset[g] : scale[g] * (code - offset[g]);
+  }
+}
+
 template <typename Codes> void RunReference(const GemmParams& params) {
   const int64_t panel_bytes = ReferencePanelBytes<Codes>(params.problem);
   for (int64_t panel = params.panel_begin; panel < params.panel_end; ++panel) {

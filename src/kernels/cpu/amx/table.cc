@@ -1,0 +1,23 @@
+#include "kernels/cpu/tables.h"
+
+namespace pith {
+
+extern const GemmKernelEntry gemm_int16_w8g_f32__amx;
+extern const GemmKernelEntry gemm_int16_w4g_f32__amx;
+extern const GemmKernelEntry gemm_int8_w8g_f32__amx;
+extern const GemmKernelEntry gemm_int8_w4g_f32__amx;
+
+namespace {
+
+const GemmKernelEntry* const kRows[] = {
+    &gemm_int16_w8g_f32__amx,
+    &gemm_int16_w4g_f32__amx,
+    &gemm_int8_w8g_f32__amx,
+    &gemm_int8_w4g_f32__amx,
+};
+
+}  // namespace
+
+const GemmTable kGemmTable__amx = {kRows, sizeof(kRows) / sizeof(kRows[0])};
+
+}  // namespace pith
