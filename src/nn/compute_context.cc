@@ -16,7 +16,11 @@ void ComputeContext::ForRows(int64_t rows, int64_t elements_per_row, absl::Funct
 }
 
 ComputeContext MakeComputeContext(ThreadPool* pool, Isa isa, GemmActivation weight_only_activation) {
-  return {.pool = pool, .isa = isa, .weight_only_activation = weight_only_activation, .operators = SelectOperators(isa)};
+  return {.pool = pool,
+          .isa = isa,
+          .weight_only_activation = weight_only_activation,
+          .operators = SelectOperators(isa),
+          .arena = std::make_shared<HugePageArena>()};
 }
 
 absl::Span<float> RowScratch(int64_t count) {

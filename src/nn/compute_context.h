@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "base/cpu_features.h"
+#include "base/huge_page_arena.h"
 #include "base/thread_pool.h"
 #include "kernels/selection.h"
 
@@ -18,6 +20,7 @@ struct ComputeContext {
   // A matrix that no kernel can run so falls back to bf16, and its data path says why.
   GemmActivation weight_only_activation = GemmActivation::kInt16;
   Operators operators;
+  std::shared_ptr<HugePageArena> arena;  // where layers loaded with this context keep their prepacked weights
 
   // Calls body(begin, end) over [0, rows), split over the pool, or on the caller alone when the whole is cheaper than waking the
   // others (a barrier costs microseconds). For work whose rows do not depend on each other.

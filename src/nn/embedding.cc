@@ -51,7 +51,7 @@ Embedding Embedding::Tied(const LinearSource& source, std::shared_ptr<const Line
   TensorDataPath& path = embedding.data_path_;
   path = DescribeStorage(source);
   path.output = "f32";
-  path.isa = "scalar";
+  path.isa = head->data_path()[0].isa;  // of the layout; a look-up copies a row and needs no vectors
   path.kernel = absl::StrCat("read_row of ", head->data_path()[0].kernel);
   embedding.head_ = std::move(head);
   return embedding;

@@ -85,6 +85,7 @@ absl::StatusOr<Linear> Linear::Load(absl::Span<const LinearSource> parts, const 
   CHECK(!parts.empty());
   Linear linear;
   linear.in_ = parts[0].in();
+  linear.arena_ = context.arena;
   bool has_bias = false;
   for (const LinearSource& part : parts) {
     CHECK((part.dense == nullptr) != (part.quantized == nullptr));
@@ -133,8 +134,9 @@ absl::Status Linear::AddMatrix(absl::Span<const LinearSource> parts, GemmWeight 
     segment.input.sum_group = segment.problem.step();
   }
   if (std::find(formats_.begin(), formats_.end(), segment.input) == formats_.end()) formats_.push_back(segment.input);
-  segment.weight = AlignedBuffer(segment.kernel->prepack_bytes(segment.problem));
-  params.out = segment.weight.data();
+  segment.weight_bytes = static_cast<int64_t>(segment.kernel->prepack_bytes(segment.problem));
+  params.out = context.arena->Allocate(static_cast<size_t>(segment.weight_bytes));
+  segment.weight = params.out;
   context.pool->ParallelFor(segment.num_panels(), 1, [&](int64_t begin, int64_t end, int) {
     GemmPrepackParams range = params;
     range.panel_begin = begin;
@@ -144,7 +146,7 @@ absl::Status Linear::AddMatrix(absl::Span<const LinearSource> parts, GemmWeight 
   for (const LinearSource& part : parts) {
     TensorDataPath& path = data_path_.emplace_back(DescribeStorage(part));
     DescribeKernel(*segment.kernel, selection->refused, path);
-    path.resident_bytes = static_cast<int64_t>(segment.weight.size()) * part.out() / segment.problem.n;
+    path.resident_bytes = segment.weight_bytes * part.out() / segment.problem.n;
   }
   out_ += segment.problem.n;
   num_panels_ += segment.num_panels();
@@ -162,7 +164,7 @@ void Linear::Run(const ComputeContext& context, const LinearInput& input, int64_
       const int64_t last = std::min(end - segment.panel_begin, segment.num_panels());
       if (first >= last) continue;
       GemmParams params = {.problem = segment.problem,
-                           .weight = segment.weight.data(),
+                           .weight = segment.weight,
                            .m = m,
                            .bias = bias_.empty() ? nullptr : bias_.data() + segment.column_begin,
                            .out = out + segment.column_begin,
@@ -184,14 +186,14 @@ void Linear::Run(const ComputeContext& context, const LinearInput& input, int64_
 void Linear::ReadRow(int64_t o, float* out) const {
   for (const Segment& segment : segments_) {
     const int64_t row = o - segment.column_begin;
-    if (row >= 0 && row < segment.problem.n) return segment.kernel->read_row(segment.problem, segment.weight.data(), row, out);
+    if (row >= 0 && row < segment.problem.n) return segment.kernel->read_row(segment.problem, segment.weight, row, out);
   }
   CHECK(false);  // o is below out()
 }
 
 int64_t Linear::resident_bytes() const {
   int64_t bytes = static_cast<int64_t>(bias_.size() * sizeof(float));
-  for (const Segment& segment : segments_) bytes += static_cast<int64_t>(segment.weight.size());
+  for (const Segment& segment : segments_) bytes += segment.weight_bytes;
   return bytes;
 }
 

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/huge_page_arena.h"
 #include "kernels/gemm.h"
 #include "nn/compute_context.h"
 #include "nn/data_path.h"
@@ -47,7 +49,8 @@ class Linear {
     GemmProblem problem;
     const GemmKernelEntry* kernel = nullptr;
     InputFormat input;
-    AlignedBuffer weight;
+    const uint8_t* weight = nullptr;  // in the arena
+    int64_t weight_bytes = 0;
     int64_t column_begin = 0;  // of the layer's output
     int64_t panel_begin = 0;   // of the layer's panels, all segments counted
     int64_t num_panels() const { return (problem.n + kGemmPanel - 1) / kGemmPanel; }
@@ -57,6 +60,7 @@ class Linear {
   absl::Status AddSegment(absl::Span<const LinearSource> parts, const ComputeContext& context);
   absl::Status AddMatrix(absl::Span<const LinearSource> parts, GemmWeight family, GemmPrepackParams params, const ComputeContext& context);
 
+  std::shared_ptr<HugePageArena> arena_;  // keeps the weights
   int64_t out_ = 0, in_ = 0, num_panels_ = 0;
   std::vector<Segment> segments_;
   std::vector<InputFormat> formats_;
