@@ -1,13 +1,16 @@
-// Every operator row on sizes of real models, one thread. Counters: GFLOPS or GB/s, and the share of the limit measured in the same run
-// (f32 FMA of the row's instruction set; a plain read of as many bytes).
+// Every operator row on sizes of real models, one thread (attention of few rows also with two, the KV heads' tokens split between them).
+// Counters: GFLOPS or GB/s, and the share of the limit measured in the same run (f32 FMA of the row's instruction set; a plain read of as
+// many bytes).
 //   operators_bench --benchmark_filter=prefill --benchmark_repetitions=5
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/thread_pool.h"
 #include "kernels/registry.h"
 #include "machine_limits.h"
 
@@ -39,22 +42,92 @@ constexpr AttentionCase kAttentionCases[] = {
 };
 constexpr int64_t kBlockSize = 32;
 
-void BenchAttention(benchmark::State& state, const OperatorEntry* row, const AttentionCase& c) {
-  const int64_t tokens = c.first_position + c.num_rows;
-  const int64_t blocks = (tokens + kBlockSize - 1) / kBlockSize;
-  const int64_t head_stride = kBlockSize * c.head_dim, block_stride = c.num_kv_heads * head_stride;
-  const int64_t cache_size = c.num_sequences * blocks * block_stride;
-  AlignedBuffer cache(static_cast<size_t>(cache_size) * 4);  // huge pages where the system grants them, as the engine's cache
-  auto* key = reinterpret_cast<uint16_t*>(cache.data());
-  uint16_t* value = key + cache_size;
-  for (int64_t i = 0; i < cache_size; ++i) {
-    key[i] = static_cast<uint16_t>(0x3C00 + i * 2654435761 % 512 + (i * 40503 & 0x8000));
-    value[i] = static_cast<uint16_t>(key[i] ^ 0x8000);
+// A cache of every sequence of a case in one of the formats, with codes and scales of ordinary size.
+class BenchCache {
+ public:
+  BenchCache(KvDtype dtype, const AttentionCase& c)
+      : blocks_((c.first_position + c.num_rows + kBlockSize - 1) / kBlockSize),
+        head_stride_(kBlockSize * (c.head_dim * KvElementBytes(dtype) + KvScaleBytes(dtype))),
+        block_stride_(c.num_kv_heads * head_stride_),
+        bytes_(c.num_sequences * blocks_ * block_stride_),
+        buffer_(static_cast<size_t>(2 * bytes_)) {  // huge pages where the system grants them, as the engine's cache
+    for (int64_t b = 0; b < blocks_; ++b) table_.push_back(static_cast<int32_t>((b * 7 + 3) % blocks_));
+    auto* begin = reinterpret_cast<uint8_t*>(buffer_.data());
+    const int64_t elements = kBlockSize * c.head_dim, element_bytes = KvElementBytes(dtype);
+    for (int64_t head = 0; head < 2 * bytes_; head += head_stride_) {
+      for (int64_t i = 0; i < elements; ++i) {
+        const uint64_t noise = static_cast<uint64_t>(head + i) * 2654435761 >> 7;
+        const auto bits = static_cast<uint16_t>(dtype == KvDtype::kBf16 ? 0x3C00 + noise % 512 + (noise & 0x8000) : noise % 120);
+        std::memcpy(begin + head + i * element_bytes, &bits, static_cast<size_t>(element_bytes));
+      }
+      const float scale = 0.01f;
+      for (int64_t t = 0; t < kBlockSize && dtype != KvDtype::kBf16; ++t) std::memcpy(begin + head + elements + 4 * t, &scale, 4);
+    }
   }
+  void Use(int64_t sequence, AttentionParams& p) const {
+    p.key_cache = reinterpret_cast<const uint8_t*>(buffer_.data()) + sequence * blocks_ * block_stride_;
+    p.value_cache = p.key_cache + bytes_;
+    p.block_table = table_.data();
+    p.block_size = kBlockSize;
+    p.block_stride = block_stride_;
+    p.head_stride = head_stride_;
+  }
+  const void* data() const { return buffer_.data(); }
+  int64_t total_bytes() const { return 2 * bytes_; }
+  int64_t bytes_per_sequence() const { return 2 * blocks_ * block_stride_; }
+
+ private:
+  int64_t blocks_, head_stride_, block_stride_, bytes_;
+  AlignedBuffer buffer_;
+  std::vector<int32_t> table_;
+};
+
+// One call, or, with a pool of several threads, one task per KV head and partition and a combining call, as the model does in decode.
+class AttentionCall {
+ public:
+  AttentionCall(const OperatorEntry* row, const AttentionCase& c, int threads) : row_(row), pool_(threads) {
+    const int64_t floats = AttentionScratchFloats(c.num_heads, c.num_kv_heads, c.head_dim);
+    partitions_ = AttentionPartitionEnd(c.first_position + c.num_rows - 1);
+    head_floats_ = partitions_ * c.num_rows * (c.num_heads / c.num_kv_heads) * AttentionStateFloats(c.head_dim);
+    for (int t = 0; t < threads; ++t) scratch_.emplace_back(static_cast<size_t>(floats) * sizeof(float));
+    if (threads > 1) partial_ = AlignedBuffer(static_cast<size_t>(head_floats_ * c.num_kv_heads) * sizeof(float));
+  }
+
+  void Run(AttentionParams p) {
+    if (scratch_.size() == 1) {
+      p.scratch = Floats(scratch_[0]);
+      return row_->attention(p);
+    }
+    pool_.ParallelForDynamic(p.num_kv_heads * partitions_, 1, [&](int64_t begin, int64_t, int thread) {
+      row_->attention(Part(p, begin / partitions_, begin % partitions_, thread));
+    });
+    for (int64_t head = 0; head < p.num_kv_heads; ++head) row_->attention_combine(Part(p, head, 0, 0));
+  }
+
+ private:
+  static float* Floats(AlignedBuffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+  AttentionParams Part(AttentionParams p, int64_t head, int64_t partition, int thread) {
+    p.kv_head_begin = head;
+    p.kv_head_end = head + 1;
+    p.partition_begin = partition;
+    p.partition_end = partition + 1;
+    p.partial = Floats(partial_) + head * head_floats_;
+    p.scratch = Floats(scratch_[static_cast<size_t>(thread)]);
+    return p;
+  }
+
+  const OperatorEntry* row_;
+  ThreadPool pool_;
+  int64_t partitions_ = 0, head_floats_ = 0;
+  std::vector<AlignedBuffer> scratch_;
+  AlignedBuffer partial_;
+};
+
+void BenchAttention(benchmark::State& state, const OperatorEntry* row, const AttentionCase& c, int threads) {
+  const BenchCache cache(row->kv_dtype, c);
+  AttentionCall call(row, c, threads);
   std::vector<uint16_t> out(static_cast<size_t>(c.num_rows * c.num_heads * c.head_dim));
-  std::vector<float> query(out.size(), 0.5f), scratch(static_cast<size_t>(AttentionScratchFloats(c.num_heads, c.num_kv_heads, c.head_dim)));
-  std::vector<int32_t> table(static_cast<size_t>(blocks));
-  for (int64_t b = 0; b < blocks; ++b) table[b] = static_cast<int32_t>((b * 7 + 3) % blocks);
+  const std::vector<float> query(out.size(), 0.5f);
   AttentionParams p{.query = query.data(),
                     .query_stride = c.num_heads * c.head_dim,
                     .out = out.data(),
@@ -64,31 +137,26 @@ void BenchAttention(benchmark::State& state, const OperatorEntry* row, const Att
                     .num_heads = c.num_heads,
                     .num_kv_heads = c.num_kv_heads,
                     .head_dim = c.head_dim,
-                    .block_table = table.data(),
-                    .block_size = kBlockSize,
-                    .block_stride = block_stride,
-                    .head_stride = head_stride,
                     .scale = 0.125f,
                     .kv_head_end = c.num_kv_heads,
-                    .row_end = c.num_rows,
-                    .scratch = scratch.data()};
+                    .row_end = c.num_rows};
   const double flops_limit = FmaFlopsPerSecond(static_cast<Isa>(row->isa));
-  const double read_limit = ReadBytesPerSecond(key, cache_size * 4 / 256 * 256);
+  const double read_limit = ReadBytesPerSecond(cache.data(), cache.total_bytes() / 256 * 256);
   int64_t sequence = 0;
   for (auto _ : state) {
-    p.key_cache = key + sequence * blocks * block_stride;
-    p.value_cache = value + sequence * blocks * block_stride;
+    cache.Use(sequence, p);
     sequence = (sequence + 1) % c.num_sequences;
-    row->attention(p);
+    call.Run(p);
     benchmark::ClobberMemory();
   }
   double pairs = 0.0;  // (row, token) pairs
   for (int64_t r = 0; r < c.num_rows; ++r) pairs += static_cast<double>(c.first_position + r + 1);
   const double flops = 4.0 * pairs * static_cast<double>(c.num_heads * c.head_dim) * static_cast<double>(state.iterations());
-  const double bytes = 4.0 * static_cast<double>(tokens * c.num_kv_heads * c.head_dim) * static_cast<double>(state.iterations());
+  const double bytes = static_cast<double>(cache.bytes_per_sequence()) * static_cast<double>(state.iterations());
   state.counters["GFLOPS"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsRate);
-  state.counters["of_fma"] = benchmark::Counter(flops / flops_limit, benchmark::Counter::kIsRate);
   state.counters["KV_GB/s"] = benchmark::Counter(bytes * 1e-9, benchmark::Counter::kIsRate);
+  if (threads > 1) return;  // the limits are those of one thread
+  state.counters["of_fma"] = benchmark::Counter(flops / flops_limit, benchmark::Counter::kIsRate);
   state.counters["of_read"] = benchmark::Counter(bytes / read_limit, benchmark::Counter::kIsRate);
 }
 
@@ -163,9 +231,11 @@ void BenchEmbedding(benchmark::State& state, const OperatorEntry* row, int64_t r
 }
 
 void BenchKvAppend(benchmark::State& state, const OperatorEntry* row, int64_t rows, int64_t kv_heads, int64_t head_dim) {
-  const int64_t blocks = (rows + kBlockSize - 1) / kBlockSize, block_stride = kBlockSize * kv_heads * head_dim;
+  const int64_t blocks = (rows + kBlockSize - 1) / kBlockSize;
+  const int64_t vector_bytes = head_dim * KvElementBytes(row->kv_dtype) + KvScaleBytes(row->kv_dtype);
+  const int64_t head_stride = kBlockSize * vector_bytes, block_stride = kv_heads * head_stride;
   std::vector<float> key(static_cast<size_t>(rows * kv_heads * head_dim), 1.5f), value(key);
-  std::vector<uint16_t> key_cache(static_cast<size_t>(blocks * block_stride)), value_cache(key_cache.size());
+  std::vector<uint8_t> key_cache(static_cast<size_t>(blocks * block_stride)), value_cache(key_cache.size());
   std::vector<int32_t> table(static_cast<size_t>(blocks));
   for (int64_t b = 0; b < blocks; ++b) table[b] = static_cast<int32_t>(b);
   const KvAppendParams p{.key = key.data(),
@@ -180,8 +250,8 @@ void BenchKvAppend(benchmark::State& state, const OperatorEntry* row, int64_t ro
                          .block_table = table.data(),
                          .block_size = kBlockSize,
                          .block_stride = block_stride,
-                         .head_stride = kBlockSize * head_dim};
-  BenchBytes(state, rows * kv_heads * head_dim * 12, [&] { row->kv_append(p); });
+                         .head_stride = head_stride};
+  BenchBytes(state, rows * kv_heads * 2 * (head_dim * 4 + vector_bytes), [&] { row->kv_append(p); });
 }
 
 template <typename F> void Register(const std::string& name, const F& body) {
@@ -193,7 +263,13 @@ void RegisterAll() {
     if (static_cast<int>(row->isa) > static_cast<int>(DetectIsa())) continue;
     const std::string name = row->name;
     if (row->attention != nullptr) {
-      for (const AttentionCase& c : kAttentionCases) Register(name + "/" + c.name, [row, c](auto& s) { BenchAttention(s, row, c); });
+      for (const AttentionCase& c : kAttentionCases) {
+        Register(name + "/" + c.name, [row, c](auto& s) { BenchAttention(s, row, c, 1); });
+        if (c.num_rows > kAttentionTileRows) continue;
+        benchmark::RegisterBenchmark((name + "/" + c.name + "/threads2").c_str(), [row, c](auto& s) { BenchAttention(s, row, c, 2); })
+            ->Unit(benchmark::kMicrosecond)
+            ->UseRealTime();
+      }
     }
     for (int64_t rows : {1, 64}) {
       const std::string sized = name + "/rows" + std::to_string(rows);

@@ -41,11 +41,14 @@ struct GemmKernelEntry {
   void (*read_row)(const GemmProblem&, const uint8_t* weight, int64_t n, float* out);
 };
 
-// One row per operator; the union of pointers is typed by which one is set (exactly one).
+// One row per operator; which pointer is set says which operator it is (exactly one, but attention comes with its combine).
 struct OperatorEntry {
   const char* name;
   KernelIsa isa;
+  KvDtype kv_dtype = KvDtype::kBf16;  // of attention and kv_append rows: the cache format they read or write
+  int32_t head_dim_multiple = 1;      // of attention rows: what head_dim must be a multiple of
   void (*attention)(const AttentionParams&) = nullptr;
+  void (*attention_combine)(const AttentionParams&) = nullptr;
   void (*kv_append)(const KvAppendParams&) = nullptr;
   void (*rms_norm)(const RmsNormParams&) = nullptr;
   void (*rotary)(const RotaryParams&) = nullptr;

@@ -85,6 +85,12 @@ template <typename T> class PageEndBuffer {
   T* data_;
 };
 
+constexpr KvDtype kKvDtypes[] = {KvDtype::kBf16, KvDtype::kInt8, KvDtype::kFp8};
+inline std::string KvDtypeTestName(const testing::TestParamInfo<KvDtype>& info) {
+  constexpr const char* kNames[] = {"bf16", "int8", "fp8"};
+  return kNames[static_cast<int>(info.param)];
+}
+
 inline std::vector<float> NormalValues(int64_t count, uint64_t seed, float scale = 1.0f) {
   RandomStream random(seed);
   std::vector<float> values(static_cast<size_t>(count));

@@ -17,6 +17,10 @@ absl::string_view WeightName(GemmWeight weight) {
   return "unknown";
 }
 
+std::string NeedsIsa(absl::string_view row, KernelIsa needed, Isa chosen) {
+  return absl::StrCat(row, ": needs ", IsaName(static_cast<Isa>(needed)), ", chosen ", IsaName(chosen));
+}
+
 // Takes the row's function if the operator is still missing; says whether it did.
 template <typename F> bool Take(F* chosen, F candidate) {
   if (*chosen != nullptr || candidate == nullptr) return false;
@@ -41,7 +45,7 @@ absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& p
   for (const GemmKernelEntry* row : AllGemmKernels()) {
     if (row->weight != weight || row->activation != problem.activation) continue;
     if (static_cast<int>(row->isa) > static_cast<int>(isa)) {
-      selection.refused.push_back(absl::StrCat(row->name, ": needs ", IsaName(static_cast<Isa>(row->isa)), ", chosen ", IsaName(isa)));
+      selection.refused.push_back(NeedsIsa(row->name, row->isa, isa));
       continue;
     }
     const char* reason = row->can_implement(problem);
@@ -57,13 +61,29 @@ absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& p
                            " activations; found none: ", absl::StrJoin(selection.refused, "; "));
 }
 
+AttentionSelection SelectAttention(KvDtype kv_dtype, int64_t head_dim, Isa isa) {
+  AttentionSelection selection;
+  for (const OperatorEntry* row : AllOperators()) {
+    if (row->kv_dtype != kv_dtype || (row->attention == nullptr && row->kv_append == nullptr)) continue;
+    const OperatorEntry** chosen = row->attention != nullptr ? &selection.attention : &selection.kv_append;
+    if (*chosen != nullptr) continue;
+    if (static_cast<int>(row->isa) > static_cast<int>(isa)) {
+      selection.refused.push_back(NeedsIsa(row->name, row->isa, isa));
+    } else if (head_dim % row->head_dim_multiple != 0) {
+      selection.refused.push_back(absl::StrCat(row->name, ": head_dim % ", row->head_dim_multiple, " != 0"));
+    } else {
+      *chosen = row;
+    }
+  }
+  return selection;
+}
+
 Operators SelectOperators(Isa isa) {
   Operators chosen;
   chosen.isa = isa;
   for (const OperatorEntry* row : AllOperators()) {
     if (static_cast<int>(row->isa) > static_cast<int>(isa)) continue;
-    const bool taken = Take(&chosen.attention, row->attention) || Take(&chosen.kv_append, row->kv_append) ||
-                       Take(&chosen.rms_norm, row->rms_norm) || Take(&chosen.rotary, row->rotary) ||
+    const bool taken = Take(&chosen.rms_norm, row->rms_norm) || Take(&chosen.rotary, row->rotary) ||
                        Take(&chosen.gated_activation, row->gated_activation) || Take(&chosen.embedding, row->embedding) ||
                        Take(&chosen.convert, row->convert) || Take(&chosen.quantize_activation, row->quantize_activation);
     if (taken) chosen.names.push_back(row->name);

@@ -26,11 +26,18 @@ absl::string_view GemmActivationName(GemmActivation activation);
 absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& problem, Isa isa,
                                          std::vector<std::string>* refused = nullptr);
 
-// One of each operator for an ISA; a missing one falls back to the next lower ISA. Scalar has them all.
+// The attention kernels of one cache format. A kernel's partial states are its own, so attention and combine come from one row.
+struct AttentionSelection {
+  const OperatorEntry* attention = nullptr;  // attention and attention_combine
+  const OperatorEntry* kv_append = nullptr;
+  std::vector<std::string> refused;  // "attention_f32_int8_bf16__avx512_vnni: head_dim % 8 != 0"
+};
+// The first row of each, best ISA first, for this cache format and head_dim and an ISA of at most `isa`. Scalar takes everything.
+AttentionSelection SelectAttention(KvDtype kv_dtype, int64_t head_dim, Isa isa);
+
+// One of each other operator for an ISA; a missing one falls back to the next lower ISA. Scalar has them all.
 struct Operators {
   Isa isa = Isa::kScalar;
-  void (*attention)(const AttentionParams&) = nullptr;
-  void (*kv_append)(const KvAppendParams&) = nullptr;
   void (*rms_norm)(const RmsNormParams&) = nullptr;
   void (*rotary)(const RotaryParams&) = nullptr;
   void (*gated_activation)(const GatedActivationParams&) = nullptr;

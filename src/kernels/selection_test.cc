@@ -113,26 +113,66 @@ TEST(SelectGemm, AProblemNoRowTakesIsNotSupported) {
   EXPECT_FALSE(SelectGemm(GemmWeight::kBf16, {.n = 8, .k = 8, .bits = 8}, Isa::kAvx512Vnni).ok());
 }
 
+TEST(SelectAttention, EveryCacheFormatOnEveryIsaWithTheReasons) {
+  for (const Isa isa : kAllIsas) {
+    for (const KvDtype dtype : {KvDtype::kBf16, KvDtype::kInt8, KvDtype::kFp8}) {
+      const AttentionSelection selection = SelectAttention(dtype, 64, isa);
+      ASSERT_NE(selection.attention, nullptr);
+      ASSERT_NE(selection.kv_append, nullptr);
+      EXPECT_NE(selection.attention->attention_combine, nullptr);
+      EXPECT_EQ(selection.attention->kv_dtype, dtype);
+      EXPECT_EQ(selection.kv_append->kv_dtype, dtype);
+      EXPECT_LE(static_cast<int>(selection.attention->isa), static_cast<int>(isa));
+      EXPECT_THAT(selection.refused, Each(HasSubstr(absl::StrCat(", chosen ", IsaName(isa)))));
+    }
+  }
+  const AttentionSelection best = SelectAttention(KvDtype::kInt8, 128, Isa::kAvx512Vnni);
+  EXPECT_STREQ(best.attention->name, "attention_f32_int8_bf16__avx512_vnni");
+  EXPECT_STREQ(best.kv_append->name, "kv_append_f32_int8__avx512");
+  EXPECT_STREQ(SelectAttention(KvDtype::kFp8, 128, Isa::kAvx512Vnni).attention->name, "attention_f32_fp8_bf16__avx512");
+}
+
+// Vector kernels move whole groups of 8 elements: with a head of 2 they would write over the next one.
+TEST(SelectAttention, OddHeadSizesReachScalar) {
+  for (const int64_t head_dim : {2, 4, 12, 20}) {
+    const AttentionSelection selection = SelectAttention(KvDtype::kInt8, head_dim, Isa::kAvx512Vnni);
+    EXPECT_EQ(selection.attention->isa, KernelIsa::kScalar);
+    EXPECT_THAT(selection.refused, AllOf(SizeIs(3), Each(HasSubstr("head_dim % 8 != 0"))));
+  }
+}
+
+TEST(Registry, AttentionNamesSayTheCacheFormat) {
+  constexpr const char* kFormats[] = {"bf16", "int8", "fp8"};
+  for (const OperatorEntry* row : AllOperators()) {
+    const std::string format = kFormats[static_cast<int>(row->kv_dtype)], isa(IsaName(static_cast<Isa>(row->isa)));
+    if (row->attention != nullptr) {
+      EXPECT_EQ(std::string(row->name), absl::StrCat("attention_f32_", format, "_bf16__", isa));
+      EXPECT_NE(row->attention_combine, nullptr) << row->name;
+    }
+    if (row->kv_append != nullptr) {
+      EXPECT_EQ(std::string(row->name), absl::StrCat("kv_append_f32_", format, "__", isa));
+    }
+  }
+}
+
 TEST(SelectOperators, EveryIsaHasAllOfThemAndFallsBackDownwards) {
   for (const Isa isa : kAllIsas) {
     const Operators operators = SelectOperators(isa);
     EXPECT_EQ(operators.isa, isa);
-    EXPECT_NE(operators.attention, nullptr);
-    EXPECT_NE(operators.kv_append, nullptr);
     EXPECT_NE(operators.rms_norm, nullptr);
     EXPECT_NE(operators.rotary, nullptr);
     EXPECT_NE(operators.gated_activation, nullptr);
     EXPECT_NE(operators.embedding, nullptr);
     EXPECT_NE(operators.convert, nullptr);
     EXPECT_NE(operators.quantize_activation, nullptr);
-    EXPECT_THAT(operators.names, SizeIs(8));
+    EXPECT_THAT(operators.names, SizeIs(6));
     // The row of the best ISA at most `isa` that has one.
     const auto rows = AllOperators();
     const auto chosen = std::find_if(rows.begin(), rows.end(), [isa](const OperatorEntry* row) {
-      return row->attention != nullptr && static_cast<int>(row->isa) <= static_cast<int>(isa);
+      return row->rotary != nullptr && static_cast<int>(row->isa) <= static_cast<int>(isa);
     });
     ASSERT_NE(chosen, rows.end());
-    EXPECT_EQ(operators.attention, (*chosen)->attention);
+    EXPECT_EQ(operators.rotary, (*chosen)->rotary);
   }
 }
 

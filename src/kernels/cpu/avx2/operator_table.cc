@@ -3,7 +3,14 @@
 namespace pith {
 
 void attention_f32_bf16_bf16__avx2(const AttentionParams& p);
+void attention_combine_f32_bf16_bf16__avx2(const AttentionParams& p);
 void kv_append_f32_bf16__avx2(const KvAppendParams& p);
+void attention_f32_int8_bf16__avx2(const AttentionParams& p);
+void attention_combine_f32_int8_bf16__avx2(const AttentionParams& p);
+void kv_append_f32_int8__avx2(const KvAppendParams& p);
+void attention_f32_fp8_bf16__avx2(const AttentionParams& p);
+void attention_combine_f32_fp8_bf16__avx2(const AttentionParams& p);
+void kv_append_f32_fp8__avx2(const KvAppendParams& p);
 void rms_norm_f32__avx2(const RmsNormParams& p);
 void rotary_f32__avx2(const RotaryParams& p);
 void gated_activation_f32_bf16__avx2(const GatedActivationParams& p);
@@ -12,8 +19,27 @@ void convert_f32_bf16__avx2(const ConvertParams& p);
 void quantize_activation_f32_int8__avx2(const QuantizeActivationParams& p);
 
 const OperatorEntry kOperators__avx2[] = {
-    {.name = "attention_f32_bf16_bf16__avx2", .isa = KernelIsa::kAvx2, .attention = attention_f32_bf16_bf16__avx2},
-    {.name = "kv_append_f32_bf16__avx2", .isa = KernelIsa::kAvx2, .kv_append = kv_append_f32_bf16__avx2},
+    {.name = "attention_f32_bf16_bf16__avx2",
+     .isa = KernelIsa::kAvx2,
+     .kv_dtype = KvDtype::kBf16,
+     .head_dim_multiple = 8,
+     .attention = attention_f32_bf16_bf16__avx2,
+     .attention_combine = attention_combine_f32_bf16_bf16__avx2},
+    {.name = "kv_append_f32_bf16__avx2", .isa = KernelIsa::kAvx2, .kv_dtype = KvDtype::kBf16, .kv_append = kv_append_f32_bf16__avx2},
+    {.name = "attention_f32_int8_bf16__avx2",
+     .isa = KernelIsa::kAvx2,
+     .kv_dtype = KvDtype::kInt8,
+     .head_dim_multiple = 8,
+     .attention = attention_f32_int8_bf16__avx2,
+     .attention_combine = attention_combine_f32_int8_bf16__avx2},
+    {.name = "kv_append_f32_int8__avx2", .isa = KernelIsa::kAvx2, .kv_dtype = KvDtype::kInt8, .kv_append = kv_append_f32_int8__avx2},
+    {.name = "attention_f32_fp8_bf16__avx2",
+     .isa = KernelIsa::kAvx2,
+     .kv_dtype = KvDtype::kFp8,
+     .head_dim_multiple = 8,
+     .attention = attention_f32_fp8_bf16__avx2,
+     .attention_combine = attention_combine_f32_fp8_bf16__avx2},
+    {.name = "kv_append_f32_fp8__avx2", .isa = KernelIsa::kAvx2, .kv_dtype = KvDtype::kFp8, .kv_append = kv_append_f32_fp8__avx2},
     {.name = "rms_norm_f32__avx2", .isa = KernelIsa::kAvx2, .rms_norm = rms_norm_f32__avx2},
     {.name = "rotary_f32__avx2", .isa = KernelIsa::kAvx2, .rotary = rotary_f32__avx2},
     {.name = "gated_activation_f32_bf16__avx2", .isa = KernelIsa::kAvx2, .gated_activation = gated_activation_f32_bf16__avx2},

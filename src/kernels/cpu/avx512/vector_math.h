@@ -12,6 +12,11 @@ namespace {
 // Lanes [0, count) of 16; count may exceed 16.
 inline __mmask16 FirstLanes(int64_t count) { return count >= 16 ? 0xFFFF : count <= 0 ? 0 : static_cast<__mmask16>((1u << count) - 1u); }
 
+// Bytes [0, count) of 32; count may exceed 32.
+inline __mmask32 FirstBytes(int64_t count) {
+  return count >= 32 ? 0xFFFFFFFFu : count <= 0 ? 0 : static_cast<__mmask32>((1u << count) - 1u);
+}
+
 // f32 -> bf16 bits in the upper half of every dword, round to nearest even, NaN made quiet. The lower half is garbage.
 // (vcvtneps2bf16 would flush subnormals, so no kernel uses it.)
 inline __m512i RoundToBf16High(__m512 x) {

@@ -3,7 +3,14 @@
 namespace pith {
 
 void attention_f32_bf16_bf16__scalar(const AttentionParams& p);
+void attention_combine_f32_bf16_bf16__scalar(const AttentionParams& p);
 void kv_append_f32_bf16__scalar(const KvAppendParams& p);
+void attention_f32_int8_bf16__scalar(const AttentionParams& p);
+void attention_combine_f32_int8_bf16__scalar(const AttentionParams& p);
+void kv_append_f32_int8__scalar(const KvAppendParams& p);
+void attention_f32_fp8_bf16__scalar(const AttentionParams& p);
+void attention_combine_f32_fp8_bf16__scalar(const AttentionParams& p);
+void kv_append_f32_fp8__scalar(const KvAppendParams& p);
 void rms_norm_f32__scalar(const RmsNormParams& p);
 void rotary_f32__scalar(const RotaryParams& p);
 void gated_activation_f32_bf16__scalar(const GatedActivationParams& p);
@@ -12,8 +19,24 @@ void convert_f32_bf16__scalar(const ConvertParams& p);
 void quantize_activation_f32_int8__scalar(const QuantizeActivationParams& p);
 
 const OperatorEntry kOperators__scalar[] = {
-    {.name = "attention_f32_bf16_bf16__scalar", .isa = KernelIsa::kScalar, .attention = attention_f32_bf16_bf16__scalar},
-    {.name = "kv_append_f32_bf16__scalar", .isa = KernelIsa::kScalar, .kv_append = kv_append_f32_bf16__scalar},
+    {.name = "attention_f32_bf16_bf16__scalar",
+     .isa = KernelIsa::kScalar,
+     .kv_dtype = KvDtype::kBf16,
+     .attention = attention_f32_bf16_bf16__scalar,
+     .attention_combine = attention_combine_f32_bf16_bf16__scalar},
+    {.name = "kv_append_f32_bf16__scalar", .isa = KernelIsa::kScalar, .kv_dtype = KvDtype::kBf16, .kv_append = kv_append_f32_bf16__scalar},
+    {.name = "attention_f32_int8_bf16__scalar",
+     .isa = KernelIsa::kScalar,
+     .kv_dtype = KvDtype::kInt8,
+     .attention = attention_f32_int8_bf16__scalar,
+     .attention_combine = attention_combine_f32_int8_bf16__scalar},
+    {.name = "kv_append_f32_int8__scalar", .isa = KernelIsa::kScalar, .kv_dtype = KvDtype::kInt8, .kv_append = kv_append_f32_int8__scalar},
+    {.name = "attention_f32_fp8_bf16__scalar",
+     .isa = KernelIsa::kScalar,
+     .kv_dtype = KvDtype::kFp8,
+     .attention = attention_f32_fp8_bf16__scalar,
+     .attention_combine = attention_combine_f32_fp8_bf16__scalar},
+    {.name = "kv_append_f32_fp8__scalar", .isa = KernelIsa::kScalar, .kv_dtype = KvDtype::kFp8, .kv_append = kv_append_f32_fp8__scalar},
     {.name = "rms_norm_f32__scalar", .isa = KernelIsa::kScalar, .rms_norm = rms_norm_f32__scalar},
     {.name = "rotary_f32__scalar", .isa = KernelIsa::kScalar, .rotary = rotary_f32__scalar},
     {.name = "gated_activation_f32_bf16__scalar", .isa = KernelIsa::kScalar, .gated_activation = gated_activation_f32_bf16__scalar},
