@@ -47,9 +47,10 @@ absl::Status SyntheticModel::Forward(const ForwardBatch& batch, KvStorage& kv, a
   ++forwards_;
   largest_pass_ = std::max(largest_pass_, batch.num_rows());
   if (!failure_.ok()) return failure_;
-  const int64_t stride = kv.spec().block_stride();
+  const int64_t stride = kv.spec().block_stride();  // at least two bytes per token in every format
   const auto slot = [&](const BlockTable& table, int64_t position) {
-    return kv.key(0) + table.blocks.at(static_cast<size_t>(position / kBlockSizeTokens)) * stride + position % kBlockSizeTokens;
+    uint8_t* block = kv.key(0) + table.blocks.at(static_cast<size_t>(position / kBlockSizeTokens)) * stride;
+    return reinterpret_cast<uint16_t*>(block) + position % kBlockSizeTokens;
   };
   for (const SequenceSlice& sequence : batch.sequences) {
     for (int64_t i = 0; i < sequence.num_rows; ++i) {

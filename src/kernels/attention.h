@@ -19,8 +19,8 @@ constexpr int64_t kAttentionChunk = 64;       // tokens reduced together; a mult
 constexpr int64_t kAttentionPartition = 512;  // tokens a thread may take by itself; whole chunks
 constexpr int64_t kAttentionTileRows = 16;    // rows that share one read of keys and values
 
-// How the cache holds keys and values (docs/formats/kv_cache.md). Int8 and fp8 have one f32 scale per token and KV head, for the key and for
-// the value: x = scale * code. A vector of zeros has scale 0, one with an element that is not finite has scale NaN and codes 0.
+// How the cache holds keys and values (docs/formats/kv_cache.md). Int8 and fp8 have one f32 scale per token and KV head, for the key and
+// for the value: x = scale * code. A vector of zeros has scale 0, one with an element that is not finite has scale NaN and codes 0.
 enum class KvDtype : int32_t {
   kBf16 = 0,
   kInt8 = 1,  // codes in [-127, 127], scale = max|x| / 127

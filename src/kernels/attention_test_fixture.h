@@ -49,8 +49,8 @@ inline const OperatorEntry* ScalarAppend(KvDtype dtype) {
   return nullptr;
 }
 
-// The first tokens of an input in a paged cache. Every slot and scale that belongs to no token is NaN (or what comes closest), blocks lie in
-// a seeded order with gaps between heads.
+// The first tokens of an input in a paged cache. Every slot and scale that belongs to no token is NaN (or what comes closest), blocks lie
+// in a seeded order with gaps between heads.
 struct PagedCache {
   KvDtype dtype;
   AttentionShape shape;

@@ -21,7 +21,8 @@ constexpr AppendShape kShapes[] = {{1, 8, 4, 0, 1},    {2, 40, 4, 3, 6},    {3, 
 std::vector<const OperatorEntry*> AppendRowsOf(KvDtype dtype) {
   std::vector<const OperatorEntry*> rows;
   for (const OperatorEntry* row : AllOperators()) {
-    if (row->kv_append != nullptr && row->kv_dtype == dtype && static_cast<int>(row->isa) <= static_cast<int>(DetectIsa())) rows.push_back(row);
+    if (row->kv_append != nullptr && row->kv_dtype == dtype && static_cast<int>(row->isa) <= static_cast<int>(DetectIsa()))
+      rows.push_back(row);
   }
   return rows;
 }
@@ -47,7 +48,9 @@ StoredVector Store(KvDtype dtype, const float* x, int64_t head_dim) {
     largest = std::max(largest, std::fabs(x[i]));
   }
   const bool codes = finite && largest >= kKvSmallest;
-  const float scale = !finite ? std::numeric_limits<float>::quiet_NaN() : codes ? largest / (dtype == KvDtype::kInt8 ? 127.0f : 448.0f) : 0.0f;
+  const float scale = !finite ? std::numeric_limits<float>::quiet_NaN()
+                      : codes ? largest / (dtype == KvDtype::kInt8 ? 127.0f : 448.0f)
+                              : 0.0f;
   for (int64_t i = 0; i < head_dim; ++i) {
     const float quotient = codes ? x[i] / scale : 0.0f;
     out.elements.push_back(dtype == KvDtype::kFp8 ? ToFloat8E4M3(quotient).bits
@@ -64,7 +67,8 @@ TEST_P(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) {
   for (const AppendShape& s : kShapes) {
     const int64_t blocks = (s.first_position + s.num_rows + s.block_size - 1) / s.block_size;
     const int64_t token_bytes = s.head_dim * KvElementBytes(GetParam());
-    const int64_t head_stride = s.block_size * (token_bytes + KvScaleBytes(GetParam())) + 12, block_stride = s.num_kv_heads * head_stride + 8;
+    const int64_t head_stride = s.block_size * (token_bytes + KvScaleBytes(GetParam())) + 12,
+                  block_stride = s.num_kv_heads * head_stride + 8;
     std::vector<int32_t> table;
     for (int64_t b = 0; b < blocks; ++b) table.push_back(static_cast<int32_t>(blocks - 1 - b));
     const int64_t key_stride = s.num_kv_heads * s.head_dim + 1, value_stride = key_stride + 4;

@@ -14,8 +14,10 @@ namespace {
 // Bytes of one array (keys or values of one layer), or -1 when the spec makes no sense or the whole passes 2^62.
 int64_t ArrayBytes(const KvCacheSpec& spec) {
   if (spec.num_layers <= 0 || spec.num_kv_heads <= 0 || spec.head_dim <= 0 || spec.num_blocks <= 0) return -1;
-  int64_t bytes = kBlockSizeTokens * static_cast<int64_t>(sizeof(uint16_t));
-  for (const int64_t factor : {spec.num_kv_heads, spec.head_dim, spec.num_blocks, 2 * spec.num_layers}) {
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(spec.head_dim, KvElementBytes(spec.dtype), &bytes) || bytes > (int64_t{1} << 62)) return -1;
+  bytes += KvScaleBytes(spec.dtype);
+  for (const int64_t factor : {kBlockSizeTokens, spec.num_kv_heads, spec.num_blocks, 2 * spec.num_layers}) {
     if (__builtin_mul_overflow(bytes, factor, &bytes) || bytes > (int64_t{1} << 62)) return -1;
   }
   return bytes / (2 * spec.num_layers);
@@ -25,8 +27,25 @@ int64_t PhysicalMemoryBytes() { return static_cast<int64_t>(sysconf(_SC_PHYS_PAG
 
 }  // namespace
 
+absl::string_view KvDtypeName(KvDtype dtype) {
+  switch (dtype) {
+    case KvDtype::kBf16: return "bf16";
+    case KvDtype::kInt8: return "int8";
+    case KvDtype::kFp8: return "fp8";
+  }
+  return "unknown";
+}
+
+std::optional<KvDtype> ParseKvDtype(absl::string_view name) {
+  for (int dtype = 0; dtype < kNumKvDtypes; ++dtype) {
+    if (KvDtypeName(static_cast<KvDtype>(dtype)) == name) return static_cast<KvDtype>(dtype);
+  }
+  return std::nullopt;
+}
+
 int64_t KvCacheSpec::block_stride() const { return num_kv_heads * head_stride(); }
-int64_t KvCacheSpec::head_stride() const { return kBlockSizeTokens * head_dim; }
+int64_t KvCacheSpec::head_stride() const { return kBlockSizeTokens * (head_dim * KvElementBytes(dtype) + KvScaleBytes(dtype)); }
+int64_t KvCacheSpec::bytes_per_token() const { return 2 * num_layers * block_stride() / kBlockSizeTokens; }
 
 absl::StatusOr<KvStorage> KvStorage::Create(const KvCacheSpec& spec) {
   const int64_t array_bytes = ArrayBytes(spec);
@@ -50,14 +69,14 @@ absl::StatusOr<KvStorage> KvStorage::Create(const KvCacheSpec& spec) {
   return storage;
 }
 
-uint16_t* KvStorage::key(int64_t layer) {
+uint8_t* KvStorage::key(int64_t layer) {
   DCHECK(layer >= 0 && layer < spec_.num_layers);
-  return reinterpret_cast<uint16_t*>(layers_[layer].data());
+  return reinterpret_cast<uint8_t*>(layers_[layer].data());
 }
 
-uint16_t* KvStorage::value(int64_t layer) {
+uint8_t* KvStorage::value(int64_t layer) {
   DCHECK(layer >= 0 && layer < spec_.num_layers);
-  return reinterpret_cast<uint16_t*>(layers_[spec_.num_layers + layer].data());
+  return reinterpret_cast<uint8_t*>(layers_[spec_.num_layers + layer].data());
 }
 
 int64_t KvStorage::bytes() const {

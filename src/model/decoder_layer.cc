@@ -2,17 +2,11 @@
 
 #include <algorithm>
 
+#include "model/cached_attention.h"
 #include "model/pass_profile.h"
 
 namespace pith {
 namespace {
-
-// Queries, keys and values of a row lie one after the other in workspace.qkv().
-struct QkvLayout {
-  int64_t queries, keys, row;  // floats
-  explicit QkvLayout(const DecoderConfig& config)
-      : queries(config.num_heads * config.head_dim), keys(config.num_kv_heads * config.head_dim), row(queries + 2 * keys) {}
-};
 
 // Makes `input` ready for `linear`; an observer wants bf16 besides.
 void Prepare(const ForwardPass& pass, const Linear& linear, LinearInput& input, int64_t rows) {
@@ -35,53 +29,7 @@ void PrepareKeys(const DecoderLayer& layer, ForwardPass& pass, int64_t begin, in
   }
   layer.rotary->Run(pass.context, qkv, layout.row, end - begin, config.num_heads + config.num_kv_heads, config.head_dim,
                     pass.workspace.positions().data() + begin);
-  for (const SequenceSlice& slice : pass.batch.sequences) {
-    const int64_t first = std::max(begin, slice.row_begin), last = std::min(end, slice.row_begin + slice.num_rows);
-    if (first >= last) continue;
-    const float* key = pass.workspace.qkv() + first * layout.row + layout.queries;
-    pass.context.operators.kv_append({.key = key,
-                                      .value = key + layout.keys,
-                                      .key_stride = layout.row,
-                                      .value_stride = layout.row,
-                                      .num_rows = last - first,
-                                      .first_position = slice.first_position + first - slice.row_begin,
-                                      .num_kv_heads = config.num_kv_heads,
-                                      .head_dim = config.head_dim,
-                                      .key_cache = pass.kv.key(layer.index),
-                                      .value_cache = pass.kv.value(layer.index),
-                                      .block_table = slice.blocks->blocks.data(),
-                                      .block_size = kBlockSizeTokens,
-                                      .block_stride = pass.kv.spec().block_stride(),
-                                      .head_stride = pass.kv.spec().head_stride()});
-  }
-}
-
-void RunAttentionTask(const DecoderLayer& layer, ForwardPass& pass, const AttentionTask& task, int thread) {
-  const DecoderConfig& config = pass.config;
-  const QkvLayout layout(config);
-  const SequenceSlice& slice = pass.batch.sequences[task.sequence];
-  pass.context.operators.attention({.query = pass.workspace.qkv() + slice.row_begin * layout.row,
-                                    .query_stride = layout.row,
-                                    .out = pass.workspace.attention() + slice.row_begin * layout.queries,
-                                    .out_stride = layout.queries,
-                                    .num_rows = slice.num_rows,
-                                    .first_position = slice.first_position,
-                                    .num_heads = config.num_heads,
-                                    .num_kv_heads = config.num_kv_heads,
-                                    .head_dim = config.head_dim,
-                                    .key_cache = pass.kv.key(layer.index),
-                                    .value_cache = pass.kv.value(layer.index),
-                                    .block_table = slice.blocks->blocks.data(),
-                                    .block_size = kBlockSizeTokens,
-                                    .block_stride = pass.kv.spec().block_stride(),
-                                    .head_stride = pass.kv.spec().head_stride(),
-                                    .window = layer.window,
-                                    .scale = config.attention_scale,
-                                    .kv_head_begin = task.kv_head,
-                                    .kv_head_end = task.kv_head + 1,
-                                    .row_begin = task.row_begin,
-                                    .row_end = task.row_end,
-                                    .scratch = pass.workspace.attention_scratch(thread)});
+  AppendKeys(pass, layer.index, begin, end);
 }
 
 void RunAttention(const DecoderLayer& layer, ForwardPass& pass) {
@@ -97,10 +45,7 @@ void RunAttention(const DecoderLayer& layer, ForwardPass& pass) {
   ProfileLinear(pass, "qkv", layer.index, layer.qkv, rows);
   pass.context.ForRows(rows, 2 * layout.row, [&](int64_t begin, int64_t end) { PrepareKeys(layer, pass, begin, end); });
   ProfileKeys(pass, layer.index);
-  const std::vector<AttentionTask>& tasks = pass.attention_tasks;
-  pass.context.pool->ParallelForDynamic(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end, int thread) {
-    for (int64_t i = begin; i < end; ++i) RunAttentionTask(layer, pass, tasks[i], thread);
-  });
+  RunCachedAttention(pass, layer.index, layer.window);
   ProfileAttention(pass, layer.index, layer.window);
   Prepare(pass, layer.o, workspace.attended(), rows);
   pass.context.ForRows(rows, layout.queries, [&](int64_t begin, int64_t end) {

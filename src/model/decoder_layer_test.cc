@@ -66,8 +66,9 @@ class DecoderLayerTest : public testing::Test {
     workspace.Reserve(rows);
     for (int32_t r = 0; r < rows; ++r) workspace.positions().push_back(r);
     std::copy(hidden.begin(), hidden.end(), workspace.hidden());
-    const std::vector<AttentionTask> tasks = PlanAttention(batch, 2);
-    ForwardPass pass{context_, *config, batch, *kv, workspace, tasks};
+    std::vector<AttentionPlan> plans = PlanAttention(batch, *config, pool_.num_threads());
+    const AttentionSelection attention = SelectAttention(KvDtype::kBf16, config->head_dim, context_.isa);
+    ForwardPass pass{context_, *config, batch, *kv, workspace, attention, plans};
     RunDecoderLayer(bound->layers[0], pass);
     return {workspace.hidden(), workspace.hidden() + hidden.size()};
   }

@@ -1,5 +1,6 @@
 #include "model/decoder_model.h"
 
+#include <array>
 #include <new>
 #include <set>
 
@@ -18,7 +19,11 @@ namespace {
 class LoadedDecoderModel : public DecoderModel {
  public:
   LoadedDecoderModel(DecoderConfig config, ComputeContext context)
-      : config_(std::move(config)), context_(std::move(context)), workspace_(config_, context_.pool->num_threads()) {}
+      : config_(std::move(config)), context_(std::move(context)), workspace_(config_, context_.pool->num_threads()) {
+    for (int dtype = 0; dtype < kNumKvDtypes; ++dtype) {
+      attention_[static_cast<size_t>(dtype)] = SelectAttention(static_cast<KvDtype>(dtype), config_.head_dim, context_.isa);
+    }
+  }
 
   absl::Status Bind(const ArtifactReader& reader, const std::function<void(int64_t, int64_t)>& progress);
 
@@ -39,6 +44,7 @@ class LoadedDecoderModel : public DecoderModel {
 
   const DecoderConfig config_;
   const ComputeContext context_;
+  std::array<AttentionSelection, kNumKvDtypes> attention_;  // by KvDtype
   BoundDecoder decoder_;
   Workspace workspace_;
   LayerObserver* observer_ = nullptr;
@@ -84,8 +90,9 @@ void LoadedDecoderModel::Run(const ForwardBatch& batch, KvStorage& kv, float* lo
   const int64_t logits_rows = static_cast<int64_t>(batch.logits_rows.size());
   workspace_.Reserve(batch.num_rows());
   SetPositions(batch);
-  const std::vector<AttentionTask> tasks = PlanAttention(batch, config_.num_kv_heads);
-  ForwardPass pass{context_, config_, batch, kv, workspace_, tasks, observer_, profiler_};
+  std::vector<AttentionPlan> plans = PlanAttention(batch, config_, context_.pool->num_threads());
+  for (const AttentionPlan& plan : plans) workspace_.ReserveAttentionStates(plan.state_floats);
+  ForwardPass pass{context_, config_, batch, kv, workspace_, attention_[static_cast<size_t>(kv.spec().dtype)], plans, observer_, profiler_};
   if (profiler_ != nullptr) profiler_->BeginPass();
   decoder_.embedding.Run(context_, batch.token_ids, config_.embedding_scale, workspace_.hidden(), config_.hidden_size);
   ProfileEmbedding(pass, decoder_.embedding);

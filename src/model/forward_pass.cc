@@ -8,8 +8,6 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kAttentionRows = 16;
-
 absl::Status ValidateSequence(const SequenceSlice& slice, int64_t index, int64_t row_begin, const DecoderConfig& config,
                               const KvCacheSpec& kv) {
   const auto error = [&](const auto&... parts) { return UsageError("sequence ", index, " of the batch: ", parts...); };
@@ -28,10 +26,6 @@ absl::Status ValidateSequence(const SequenceSlice& slice, int64_t index, int64_t
     if (block < 0 || block >= kv.num_blocks) return error("expected blocks in [0, ", kv.num_blocks, "), found ", block);
   }
   return absl::OkStatus();
-}
-
-int64_t TasksCost(const SequenceSlice& slice, const AttentionTask& task) {
-  return (task.row_end - task.row_begin) * (slice.first_position + task.row_end);
 }
 
 }  // namespace
@@ -62,20 +56,11 @@ void Workspace::Reserve(int64_t rows) {
   rows_ = rows;
 }
 
-std::vector<AttentionTask> PlanAttention(const ForwardBatch& batch, int64_t num_kv_heads) {
-  std::vector<AttentionTask> tasks;
-  for (size_t s = 0; s < batch.sequences.size(); ++s) {
-    const int64_t rows = batch.sequences[s].num_rows;
-    for (int64_t begin = 0; begin < rows; begin += kAttentionRows) {
-      for (int64_t head = 0; head < num_kv_heads; ++head) {
-        tasks.push_back({static_cast<int32_t>(s), static_cast<int32_t>(head), begin, std::min(rows, begin + kAttentionRows)});
-      }
-    }
-  }
-  std::stable_sort(tasks.begin(), tasks.end(), [&](const AttentionTask& a, const AttentionTask& b) {
-    return TasksCost(batch.sequences[a.sequence], a) > TasksCost(batch.sequences[b.sequence], b);
-  });
-  return tasks;
+void Workspace::ReserveAttentionStates(int64_t floats) {
+  const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
+  if (bytes <= attention_states_.size()) return;
+  attention_states_ = AlignedBuffer();  // free before allocating the larger one
+  attention_states_ = AlignedBuffer(bytes);
 }
 
 absl::Status ValidateBatch(const ForwardBatch& batch, const DecoderConfig& config, const KvCacheSpec& kv, int64_t logits_size) {

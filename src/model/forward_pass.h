@@ -1,4 +1,4 @@
-// One forward pass: the checked batch, the buffers it works in, and its attention cut into tasks for the pool.
+// One forward pass: the checked batch, the buffers it works in, and what its layers share.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "kernels/selection.h"
 #include "kv_cache/kv_storage.h"
+#include "model/attention_plan.h"
 #include "model/decoder_config.h"
 #include "model/forward_batch.h"
 #include "model/layer_observer.h"
@@ -26,6 +28,7 @@ class Workspace {
   Workspace(const DecoderConfig& config, int num_threads);
   // Makes room for `rows` rows. May throw std::bad_alloc.
   void Reserve(int64_t rows);
+  void ReserveAttentionStates(int64_t floats);
 
   float* hidden() { return Floats(hidden_); }                // [rows, hidden_size] the residual stream
   LinearInput& normed() { return normed_; }                  // [rows, hidden_size] input of a linear layer
@@ -36,7 +39,8 @@ class Workspace {
   LinearInput& mlp_activation() { return mlp_activation_; }  // [min(rows, kMaxMlpRows), intermediate_size] input of down_proj
   float* branch() { return Floats(branch_); }                // [rows, hidden_size] output of a half layer before its post-norm
   float* attention_scratch(int thread);
-  std::vector<int32_t>& positions() { return positions_; }  // [rows]
+  float* attention_states() { return Floats(attention_states_); }  // of split tiles; see AttentionPlan
+  std::vector<int32_t>& positions() { return positions_; }         // [rows]
 
  private:
   static float* Floats(AlignedBuffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
@@ -44,20 +48,10 @@ class Workspace {
 
   const DecoderConfig& config_;
   int64_t rows_ = 0, scratch_floats_;
-  AlignedBuffer hidden_, qkv_, attention_, gate_up_, branch_, attention_scratch_;
+  AlignedBuffer hidden_, qkv_, attention_, gate_up_, branch_, attention_scratch_, attention_states_;
   LinearInput normed_, attended_, mlp_activation_;  // prepared by those who fill them
   std::vector<int32_t> positions_;
 };
-
-// One unit of attention: a tile of rows of one sequence and one KV head. Any thread may compute it; the result is the same.
-struct AttentionTask {
-  int32_t sequence = 0;
-  int32_t kv_head = 0;
-  int64_t row_begin = 0, row_end = 0;  // of the sequence's rows
-};
-
-// Tiles of at most 16 rows, those with the most keys to read first, so that threads finish together.
-std::vector<AttentionTask> PlanAttention(const ForwardBatch& batch, int64_t num_kv_heads);
 
 // Errors: kInvalidArgument naming row, sequence or field for anything out of range, unordered or too small.
 absl::Status ValidateBatch(const ForwardBatch& batch, const DecoderConfig& config, const KvCacheSpec& kv, int64_t logits_size);
@@ -68,7 +62,8 @@ struct ForwardPass {
   const ForwardBatch& batch;
   KvStorage& kv;
   Workspace& workspace;
-  const std::vector<AttentionTask>& attention_tasks;
+  const AttentionSelection& attention;  // the kernels of the cache's format
+  std::vector<AttentionPlan>& attention_plans;
   LayerObserver* observer = nullptr;
   Profiler* profiler = nullptr;
 };

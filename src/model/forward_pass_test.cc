@@ -1,7 +1,5 @@
 #include "model/forward_pass.h"
 
-#include <set>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -91,24 +89,6 @@ TEST_F(ValidateBatchTest, Logits) {
 TEST_F(ValidateBatchTest, CacheOfAnotherModel) {
   kv_.head_dim = 8;
   ExpectRefused("KV cache: expected 1 layers of 1 heads of 4, found 1 of 1 of 8");
-}
-
-TEST(PlanAttention, CoversEveryRowAndHeadOnceAndStartsWithTheLongest) {
-  ForwardBatch batch;
-  batch.sequences = {{.row_begin = 0, .num_rows = 37, .first_position = 5},
-                     {.row_begin = 37, .num_rows = 1, .first_position = 900},
-                     {.row_begin = 38, .num_rows = 16, .first_position = 0}};
-  const std::vector<AttentionTask> tasks = PlanAttention(batch, 3);
-  std::set<std::tuple<int, int, int64_t>> seen;
-  int64_t previous_cost = std::numeric_limits<int64_t>::max();
-  for (const AttentionTask& task : tasks) {
-    EXPECT_LE(task.row_end - task.row_begin, 16);
-    for (int64_t r = task.row_begin; r < task.row_end; ++r) EXPECT_TRUE(seen.insert({task.sequence, task.kv_head, r}).second);
-    const int64_t cost = (task.row_end - task.row_begin) * (batch.sequences[task.sequence].first_position + task.row_end);
-    EXPECT_LE(cost, previous_cost);
-    previous_cost = cost;
-  }
-  EXPECT_EQ(seen.size(), 3u * (37 + 1 + 16));
 }
 
 TEST(Workspace, KeepsItsBuffersForSmallerBatches) {

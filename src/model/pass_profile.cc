@@ -78,7 +78,7 @@ void RecordNorm(const ForwardPass& pass, int64_t layer, int64_t rows) {
 void RecordKeys(const ForwardPass& pass, int64_t layer) {
   const int64_t rows = pass.batch.num_rows();
   End(pass, "rope_kv", layer, rows, [&](OperatorRecord& record) {
-    record.kernel = absl::StrCat(OperatorKernel(pass, "rotary"), "+", OperatorKernel(pass, "kv_append"));
+    record.kernel = absl::StrCat(OperatorKernel(pass, "rotary"), "+", pass.attention.kv_append->name);
     const int64_t heads = pass.config.num_heads + pass.config.num_kv_heads;  // rotated in place: read and written
     record.work.activation_bytes = rows * (2 * heads + pass.config.num_kv_heads) * pass.config.head_dim * kFloatBytes;
     record.work.kv_bytes = rows * LayerKvBytesPerToken(pass);
@@ -88,7 +88,7 @@ void RecordKeys(const ForwardPass& pass, int64_t layer) {
 void RecordAttention(const ForwardPass& pass, int64_t layer, int64_t window) {
   const int64_t rows = pass.batch.num_rows();
   End(pass, "attention", layer, rows, [&](OperatorRecord& record) {
-    record.kernel = OperatorKernel(pass, "attention");
+    record.kernel = pass.attention.attention->name;
     const int64_t queries = pass.config.num_heads * pass.config.head_dim;
     record.work.activation_bytes = rows * queries * (kFloatBytes + kBf16Bytes);
     for (const SequenceSlice& slice : pass.batch.sequences) {

@@ -2,9 +2,9 @@
 // Internal linkage: every including kernel has its own copy, compiled for its own instruction set.
 //
 // A tile is up to kAttentionTileRows rows of one KV head with all the query heads of its group: `queries` = rows x group, row-major. Per
-// chunk of kAttentionChunk tokens the keys are transposed once for the tile, then every query goes through scores, softmax and weighted sum.
-// Why rows are invariant: a query's score, weight and sum chains run over head_dim, then over the chunk's tokens, in ascending order, one
-// chain per lane, whatever queries share the registers; tokens outside the row's own range [begin, end) are never added, not even with
+// chunk of kAttentionChunk tokens the keys are transposed once for the tile, then every query goes through scores, softmax and weighted
+// sum. Why rows are invariant: a query's score, weight and sum chains run over head_dim, then over the chunk's tokens, in ascending order,
+// one chain per lane, whatever queries share the registers; tokens outside the row's own range [begin, end) are never added, not even with
 // weight 0 (0 * NaN would reach the row, and -0 + 0 would change a sign).
 #pragma once
 
@@ -178,8 +178,7 @@ void AttendChunk(const AttentionParams& p, const AttentionTile& tile, int64_t ch
 }
 
 // The state of a partition becomes part of what the row has seen. By position, never by value, so that every caller does the same.
-template <typename Lanes>
-void MergePartition(const AttentionParams& p, const AttentionTile& tile, int64_t partition, const float* states) {
+template <typename Lanes> void MergePartition(const AttentionParams& p, const AttentionTile& tile, int64_t partition, const float* states) {
   const RowRange rows = RowsSeeing(p, tile, partition * kAttentionPartition, (partition + 1) * kAttentionPartition);
   for (int64_t q = rows.begin * tile.group; q < rows.end * tile.group; ++q) {
     const bool first = FirstToken(p, tile.row + q / tile.group) / kAttentionPartition == partition;
@@ -188,8 +187,7 @@ void MergePartition(const AttentionParams& p, const AttentionTile& tile, int64_t
 }
 
 // Partitions [partition_begin, partition_end) for the rows of the tile.
-template <typename Lanes>
-void AttendRows(const AttentionParams& p, AttentionTile& tile, int64_t partition_begin, int64_t partition_end) {
+template <typename Lanes> void AttendRows(const AttentionParams& p, AttentionTile& tile, int64_t partition_begin, int64_t partition_end) {
   const int64_t begin = Larger(FirstToken(p, tile.row), partition_begin * kAttentionPartition);
   const int64_t end = Smaller(p.first_position + tile.row + tile.num_rows, partition_end * kAttentionPartition);
   if (begin >= end) return;

@@ -32,7 +32,8 @@ inline uint32_t LargestMagnitude(const float* in, int64_t head_dim) {
 inline void StoreBytes(uint8_t* out, int64_t count, __m256i codes) {
   const __m256i bytes = _mm256_shuffle_epi8(
       codes, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1)));
-  alignas(8) uint32_t halves[2] = {static_cast<uint32_t>(_mm256_extract_epi32(bytes, 0)), static_cast<uint32_t>(_mm256_extract_epi32(bytes, 4))};
+  alignas(8)
+      uint32_t halves[2] = {static_cast<uint32_t>(_mm256_extract_epi32(bytes, 0)), static_cast<uint32_t>(_mm256_extract_epi32(bytes, 4))};
   if (count >= 8) {
     __builtin_memcpy(out, halves, 8);
   } else {

@@ -20,9 +20,7 @@ struct Fp8Format {
 
  private:
   // bf16 bits of m * 2^-9 for m = 0 .. 7.
-  static __m512i Subnormals() {
-    return _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x3B00, 0x3B80, 0x3BC0, 0x3C00, 0x3C20, 0x3C40, 0x3C60));
-  }
+  static __m512i Subnormals() { return _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x3B00, 0x3B80, 0x3BC0, 0x3C00, 0x3C20, 0x3C40, 0x3C60)); }
 };
 
 }  // namespace

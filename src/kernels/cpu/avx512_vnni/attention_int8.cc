@@ -1,7 +1,7 @@
 // Attention over an int8 cache in integers: vpdpbusd for queries x keys and for weights x values.
 //
-// Queries become 16-bit fixed point per row and head, weights (times the values' scales) 16-bit fixed point per row, head and chunk, both in
-// two planes of 8 bits, so that nothing is rounded to 8 bits but what the cache holds. Integer sums are exact in any order.
+// Queries become 16-bit fixed point per row and head, weights (times the values' scales) 16-bit fixed point per row, head and chunk, both
+// in two planes of 8 bits, so that nothing is rounded to 8 bits but what the cache holds. Integer sums are exact in any order.
 //   query = query_scale * (256 h + l), h and l signed;  weight = weight_scale * (256 h + l), h and l unsigned
 #include "kernels/attention.h"
 
@@ -37,8 +37,7 @@ inline QueryPlanes PlanesOf(const AttentionTile& tile, int64_t query) {
 }
 
 // Scores of N queries with the chunk's 64 tokens, lanes over tokens. Meanwhile the next chunk's keys are fetched.
-template <int N>
-void ScoreQueries(const AttentionTile& tile, int64_t first_query, const uint8_t* keys, const int64_t* next_offset) {
+template <int N> void ScoreQueries(const AttentionTile& tile, int64_t first_query, const uint8_t* keys, const int64_t* next_offset) {
   __m512i acc[N][2][kTokenVectors];
   const int8_t* plane[N][2];
 #pragma GCC unroll 3
