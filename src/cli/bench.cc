@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "cli/bench_row.h"
 #include "cli/commands.h"
+#include "cli/kv_cache_flag.h"
 #include "cli/machine_limits.h"
 #include "cli/model_bundle.h"
 #include "cli/version.h"
@@ -23,6 +24,7 @@ struct Options {
   std::vector<int64_t> prompt = {512}, gen = {128}, depth = {0}, batch = {1}, rows = {1, 2, 3, 4, 5, 6, 8, 16};
   std::vector<int> threads = {0};
   bool curve = false, verify = false;
+  std::optional<KvDtype> kv_cache_dtype;
   int repeat = 5;
 };
 
@@ -67,9 +69,10 @@ absl::Status RunOnce(const BenchTest& test, Workload& workload) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<BenchRow> Measure(const BenchTest& test, DecoderModel& model, MachineProbe& probe, int repeat) {
+absl::StatusOr<BenchRow> Measure(const BenchTest& test, DecoderModel& model, MachineProbe& probe, int repeat,
+                                 std::optional<KvDtype> kv_cache_dtype) {
   BenchRow row{.test = test, .passes_per_sample = test.kind == BenchKind::kVerify ? kVerifyPasses : 1, .test_time = UtcTime()};
-  ASSIGN_OR_RETURN(Workload workload, Workload::Create(model, test.batch, test.depth + test.tokens));
+  ASSIGN_OR_RETURN(Workload workload, Workload::Create(model, test.batch, test.depth + test.tokens, kv_cache_dtype));
   if (test.depth > 0) RETURN_IF_ERROR(workload.Advance(test.depth));
   Profiler profiler;  // of the run that warms up: what the test moves and computes
   model.SetProfiler(&profiler);
@@ -93,11 +96,12 @@ absl::StatusOr<BenchRow> Measure(const BenchTest& test, DecoderModel& model, Mac
   return row;
 }
 
-absl::StatusOr<BenchModel> Describe(const ModelBundle& bundle) {
+absl::StatusOr<BenchModel> Describe(const ModelBundle& bundle, const Options& options) {
   BenchModel model{.filename = bundle.reader->path(),
                    .type = absl::StrCat(bundle.model->config().model_type, " ", BaseName(bundle.reader->path())),
                    .data_path = bundle.model->DataPathName(),
                    .build_commit = BuildCommit(),
+                   .kv_cache = std::string(KvDtypeName(options.kv_cache_dtype.value_or(bundle.model->MakeKvSpec(1).dtype))),
                    .cpu = CpuDescription(),
                    .resident_bytes = bundle.model->resident_weight_bytes()};
   for (const TensorInfo& tensor : bundle.reader->Tensors()) model.file_bytes += tensor.stored_bytes;
@@ -122,12 +126,12 @@ absl::Status MeasureAll(const Options& options, int threads, Results& results) {
   ThreadPool pool(threads), alone(1);
   ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
-  ASSIGN_OR_RETURN(results.model, Describe(bundle));
+  ASSIGN_OR_RETURN(results.model, Describe(bundle, options));
   const std::vector<BenchTest> tests = PlanTests(options);
   RETURN_IF_ERROR(CheckLengths(tests, bundle.model->config()));
   MachineProbe probe(pool, isa, WorkingSet(*bundle.model));
   for (const BenchTest& test : tests) {
-    ASSIGN_OR_RETURN(results.rows.emplace_back(), Measure(test, *bundle.model, probe, options.repeat));
+    ASSIGN_OR_RETURN(results.rows.emplace_back(), Measure(test, *bundle.model, probe, options.repeat, options.kv_cache_dtype));
   }
   if (results.one_thread.empty()) results.one_thread.push_back(MeasureMachineLimits(alone, isa, WorkingSet(*bundle.model)));
   return absl::OkStatus();
@@ -181,6 +185,7 @@ CommandFunction SetupBench(CLI::App& app) {
   app.add_flag("--curve", options->curve, "decode only, at batch 1,2,3,4,5,6,8,16,32");
   app.add_flag("--verify", options->verify, "verification passes instead: --rows of one sequence, logits of all of them");
   list("--rows", options->rows, "rows of the verification passes", 1, 512);
+  AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   app.add_option("-r,--repeat", options->repeat, "timed samples after one warm-up")->check(CLI::Range(1, 100))->capture_default_str();
   app.remove_option(app.get_option("--threads"));
   list("-t,--threads", options->threads, "threads, several values: the tests with each; 0: every usable CPU", 0, 256);

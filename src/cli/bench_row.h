@@ -30,7 +30,7 @@ struct BenchTest {
 
 // What does not change between the rows of one model.
 struct BenchModel {
-  std::string filename, type, data_path, build_commit, cpu;
+  std::string filename, type, data_path, build_commit, kv_cache = "bf16", cpu;
   int64_t file_bytes = 0, resident_bytes = 0, num_params = 0;
 };
 

@@ -60,7 +60,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
   ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
   if (!bundle.chat_template.has_value()) return NotSupportedError(options.model, ": expected a model with a chat template, found none");
-  ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, options.context, options.generation.prefill_chunk));
+  ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, options.context, options.generation));
   const bool interactive = isatty(STDIN_FILENO) == 1;
   if (interactive && !common.quiet) std::fputs("Type a message, or /help.\n", stderr);
   OrderedJson messages = FreshMessages(options);

@@ -54,7 +54,11 @@ absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, cons
   for (const TensorInfo& tensor : reader.Tensors()) report.file_bytes += tensor.stored_bytes;
   for (const TensorDataPath& path : model.data_path()) report.bf16_weight_bytes += 2 * path.out * path.in;
   report.resident_weight_bytes = model.resident_weight_bytes();
-  report.kv_bytes_per_token_bf16 = model.config().kv_bytes_per_token_bf16();
+  KvCacheSpec spec = model.MakeKvSpec(1);
+  for (int dtype = 0; dtype < kNumKvDtypes; ++dtype) {
+    spec.dtype = static_cast<KvDtype>(dtype);
+    report.kv_bytes_per_token[static_cast<size_t>(dtype)] = spec.bytes_per_token();
+  }
   report.max_position_embeddings = model.config().max_position_embeddings;
   return report;
 }
@@ -79,10 +83,15 @@ std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all) {
 std::string MemoryTable(const MemoryReport& report) {
   const double ratio = static_cast<double>(report.bf16_weight_bytes) /
                        static_cast<double>(std::max<int64_t>(1, report.resident_weight_bytes));
-  return absl::StrFormat(
-      "memory: %s of tensors on disk, %s resident (%.2fx smaller than bf16), KV cache %s per token in bf16 (%s at %d tokens)\n",
-      HumanBytes(report.file_bytes), HumanBytes(report.resident_weight_bytes), ratio, HumanBytes(report.kv_bytes_per_token_bf16),
-      HumanBytes(report.kv_bytes_per_token_bf16 * report.max_position_embeddings), report.max_position_embeddings);
+  std::string text = absl::StrFormat("memory: %s of tensors on disk, %s resident (%.2fx smaller than bf16)\n",
+                                     HumanBytes(report.file_bytes), HumanBytes(report.resident_weight_bytes), ratio);
+  for (int dtype = 0; dtype < kNumKvDtypes; ++dtype) {
+    const int64_t bytes = report.kv_bytes_per_token[static_cast<size_t>(dtype)];
+    absl::StrAppendFormat(&text, "%s%s per token in %s (%s at %d tokens)", dtype == 0 ? "KV cache: " : ", ", HumanBytes(bytes),
+                          KvDtypeName(static_cast<KvDtype>(dtype)), HumanBytes(bytes * report.max_position_embeddings),
+                          report.max_position_embeddings);
+  }
+  return text + "\n";
 }
 
 OrderedJson ToJson(const TensorDataPath& path) {
@@ -103,10 +112,14 @@ OrderedJson ToJson(const TensorDataPath& path) {
 }
 
 OrderedJson ToJson(const MemoryReport& report) {
+  OrderedJson kv_bytes_per_token;
+  for (int dtype = 0; dtype < kNumKvDtypes; ++dtype) {
+    kv_bytes_per_token[std::string(KvDtypeName(static_cast<KvDtype>(dtype)))] = report.kv_bytes_per_token[static_cast<size_t>(dtype)];
+  }
   return {{"file_bytes", report.file_bytes},
           {"resident_weight_bytes", report.resident_weight_bytes},
           {"bf16_weight_bytes", report.bf16_weight_bytes},
-          {"kv_bytes_per_token", {{"bf16", report.kv_bytes_per_token_bf16}}},
+          {"kv_bytes_per_token", kv_bytes_per_token},
           {"max_position_embeddings", report.max_position_embeddings}};
 }
 

@@ -4,6 +4,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/commands.h"
+#include "cli/kv_cache_flag.h"
 #include "cli/model_bundle.h"
 #include "cli/version.h"
 #include "eval/kl_divergence.h"
@@ -15,6 +16,7 @@ struct Options {
   std::vector<std::string> models;
   std::string reference, data, score = "second-half";
   int64_t context = 512, limit = 0, chunk = 64;
+  std::optional<KvDtype> kv_cache_dtype;
   uint64_t seed = 1;
 };
 
@@ -66,7 +68,10 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     models.push_back(bundles.back().model.get());
   }
   Progress progress("comparing", static_cast<int64_t>(corpus.windows.size()), "windows");
-  ComparisonOptions comparison{.score_all = options.score == "all", .chunk = options.chunk, .bootstrap = {.seed = options.seed}};
+  ComparisonOptions comparison{.score_all = options.score == "all",
+                               .chunk = options.chunk,
+                               .kv_cache_dtype = options.kv_cache_dtype,
+                               .bootstrap = {.seed = options.seed}};
   comparison.progress = [&](int64_t done) {
     progress.Set(done);
     return CheckInterrupted();
@@ -77,7 +82,9 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   OrderedJson list = OrderedJson::array();
   for (size_t i = 0; i < models.size(); ++i) {
     qualities.push_back(Summarize(scored[i], corpus, comparison.bootstrap));
-    OrderedJson entry = {{"path", options.models[i]}, {"data_path", models[i]->DataPathName()}};
+    OrderedJson entry = {{"path", options.models[i]},
+                         {"data_path", models[i]->DataPathName()},
+                         {"kv_cache", std::string(KvDtypeName(options.kv_cache_dtype.value_or(models[i]->MakeKvSpec(1).dtype)))}};
     entry.update(ToJson(qualities.back()));
     list.push_back(std::move(entry));
   }
@@ -110,6 +117,7 @@ CommandFunction SetupEval(CLI::App& app) {
   app.add_option("--chunk", options->chunk, "rows whose logits are held at a time (never changes the result)")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
+  AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   app.add_option("--seed", options->seed, "seed of the bootstrap")->capture_default_str();
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }

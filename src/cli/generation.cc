@@ -5,6 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "base/interrupt.h"
 #include "base/status.h"
+#include "cli/kv_cache_flag.h"
 
 namespace pith {
 namespace {
@@ -52,14 +53,16 @@ void AddGenerationFlags(CLI::App& app, GenerationFlags& flags) {
   app.add_option("--prefill-chunk", flags.prefill_chunk, "prompt tokens per forward pass (never changes the result)")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
+  AddKvCacheDtypeFlag(app, flags.kv_cache_dtype);
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeSingleSequenceEngine(DecoderModel& model, int64_t max_model_len, int64_t prefill_chunk) {
+absl::StatusOr<std::unique_ptr<Engine>> MakeSingleSequenceEngine(DecoderModel& model, int64_t max_model_len, const GenerationFlags& flags) {
   EngineConfig config;
   config.max_model_len = max_model_len > 0 ? max_model_len : std::min<int64_t>(model.config().max_position_embeddings, 8192);
   config.max_sequences = 1;
-  config.max_batch_tokens = prefill_chunk;
-  config.prefill_chunk = prefill_chunk;
+  config.max_batch_tokens = flags.prefill_chunk;
+  config.prefill_chunk = flags.prefill_chunk;
+  config.kv_cache_dtype = flags.kv_cache_dtype;
   config.kv_blocks = BlockPool::BlocksForTokens(config.max_model_len);
   return Engine::Create(model, config);
 }

@@ -23,6 +23,7 @@ struct GenerationFlags {
   int64_t max_tokens = 128;
   bool ignore_eos = false;
   int64_t prefill_chunk = 512;
+  std::optional<KvDtype> kv_cache_dtype;  // nullopt: the model's own
 };
 
 void AddGenerationFlags(CLI::App& app, GenerationFlags& flags);
@@ -41,7 +42,7 @@ absl::StatusOr<Generation> Generate(const ModelBundle& bundle, Engine& engine, s
                                     const std::function<absl::Status(absl::string_view)>& on_text);
 
 // An engine for one sequence: KV cache for `max_model_len` tokens (0: the model's maximum, at most 8192).
-absl::StatusOr<std::unique_ptr<Engine>> MakeSingleSequenceEngine(DecoderModel& model, int64_t max_model_len, int64_t prefill_chunk);
+absl::StatusOr<std::unique_ptr<Engine>> MakeSingleSequenceEngine(DecoderModel& model, int64_t max_model_len, const GenerationFlags& flags);
 
 OrderedJson ToJson(const Generation& generation);
 absl::string_view FinishReasonName(FinishReason reason);

@@ -54,7 +54,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   if (ids.empty()) return UsageError("prompt: expected at least one token, found none");
   const int64_t needed = options.context > 0 ? options.context : static_cast<int64_t>(ids.size()) + options.generation.max_tokens;
   const int64_t limit = std::min(needed, bundle.model->config().max_position_embeddings);
-  ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, limit, options.generation.prefill_chunk));
+  ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, limit, options.generation));
   GenerationFlags flags = options.generation;
   flags.max_tokens = std::min(flags.max_tokens, std::max<int64_t>(0, limit - static_cast<int64_t>(ids.size())));
   const bool print = !common.json_to_stdout();

@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/commands.h"
+#include "cli/kv_cache_flag.h"
 #include "cli/model_bundle.h"
 #include "cli/version.h"
 #include "server/server.h"
@@ -67,9 +68,10 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   const EngineConfig resolved = engine->config();
   ASSIGN_OR_RETURN(const auto server, Server::Start(options.server, MakeServedModel(options, bundle), std::move(engine)));
   if (!common.quiet) {
-    std::fprintf(stderr, "serving %s (%s) at http://%s:%d/v1, context %d, KV cache for %d tokens\n", options.model.c_str(),
+    std::fprintf(stderr, "serving %s (%s) at http://%s:%d/v1, context %d, KV cache for %d tokens in %s\n", options.model.c_str(),
                  bundle.model->DataPathName().c_str(), options.server.http.host.c_str(), server->port(),
-                 static_cast<int>(resolved.max_model_len), static_cast<int>(resolved.kv_blocks * kBlockSizeTokens));
+                 static_cast<int>(resolved.max_model_len), static_cast<int>(resolved.kv_blocks * kBlockSizeTokens),
+                 std::string(KvDtypeName(*resolved.kv_cache_dtype)).c_str());
   }
   return ServeUntilSignal(*server, options);
 }
@@ -86,6 +88,7 @@ CommandFunction SetupServe(CLI::App& app) {
                  "tokens of one request at most, prompt and answer (default: the model's)")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--kv-cache-mib", options->kv_cache_mib, "memory for the KV cache")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  AddKvCacheDtypeFlag(app, options->engine.kv_cache_dtype);
   app.add_option("--max-num-seqs", options->engine.max_sequences, "sequences that run at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();

@@ -7,11 +7,14 @@
 
 namespace pith {
 
-absl::StatusOr<Workload> Workload::Create(DecoderModel& model, int64_t sequences, int64_t tokens_each) {
+absl::StatusOr<Workload> Workload::Create(DecoderModel& model, int64_t sequences, int64_t tokens_each,
+                                          std::optional<KvDtype> kv_cache_dtype) {
   Workload workload(model, sequences);
   const int64_t blocks = BlockPool::BlocksForTokens(tokens_each);
   workload.pool_ = std::make_unique<BlockPool>(sequences * blocks);
-  ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.MakeKvSpec(sequences * blocks)));
+  KvCacheSpec spec = model.MakeKvSpec(sequences * blocks);
+  if (kv_cache_dtype.has_value()) spec.dtype = *kv_cache_dtype;
+  ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(spec));
   workload.storage_ = std::make_unique<KvStorage>(std::move(storage));
   for (BlockTable& table : workload.tables_) RETURN_IF_ERROR(workload.pool_->Grow(table, tokens_each));
   return workload;

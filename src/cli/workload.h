@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,8 +23,9 @@ class Workload {
  public:
   static constexpr int64_t kMaxPassRows = 512;  // of one sequence
 
-  // Room for `tokens_each` tokens in each of `sequences` sequences. Errors: kResourceExhausted.
-  static absl::StatusOr<Workload> Create(DecoderModel& model, int64_t sequences, int64_t tokens_each);
+  // Room for `tokens_each` tokens in each of `sequences` sequences; without a format, in the model's own. Errors: kResourceExhausted.
+  static absl::StatusOr<Workload> Create(DecoderModel& model, int64_t sequences, int64_t tokens_each,
+                                         std::optional<KvDtype> kv_cache_dtype = std::nullopt);
 
   // Forgets tokens beyond `tokens` of every sequence.
   void Truncate(int64_t tokens = 0);

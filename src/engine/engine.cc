@@ -29,6 +29,8 @@ class EngineImpl : public Engine {
   EngineImpl(DecoderModel& model, const EngineConfig& config, KvStorage storage)
       : config_(config), vocab_size_(model.config().vocab_size), pool_(config.kv_blocks), executor_(model, std::move(storage)) {
     metrics_.kv_blocks_total = config.kv_blocks;
+    metrics_.kv_block_size = kBlockSizeTokens;
+    metrics_.kv_cache_dtype = std::string(KvDtypeName(*config.kv_cache_dtype));
   }
 
   absl::Status Check(const Request& request) const override {
@@ -237,8 +239,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(DecoderModel& model, cons
     return UsageError("max_model_len: expected at most max_position_embeddings = ", model.config().max_position_embeddings, ", found ",
                       resolved.max_model_len);
   }
+  KvCacheSpec spec = model.MakeKvSpec(1);
+  if (resolved.kv_cache_dtype.has_value()) spec.dtype = *resolved.kv_cache_dtype;
+  resolved.kv_cache_dtype = spec.dtype;
   if (resolved.kv_blocks <= 0) {
-    const int64_t bytes_per_block = model.MakeKvSpec(1).bytes_per_token() * kBlockSizeTokens;
+    const int64_t bytes_per_block = spec.bytes_per_token() * kBlockSizeTokens;
     resolved.kv_blocks = std::min(resolved.kv_cache_bytes / bytes_per_block,
                                   resolved.max_sequences * BlockPool::BlocksForTokens(resolved.max_model_len));
   }
@@ -247,7 +252,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(DecoderModel& model, cons
                       resolved.max_batch_tokens, ", ", resolved.max_sequences, ", ", resolved.prefill_chunk);
   }
   if (context_of_model) resolved.max_model_len = std::min(resolved.max_model_len, resolved.kv_blocks * kBlockSizeTokens);
-  ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.MakeKvSpec(resolved.kv_blocks)));
+  spec.num_blocks = resolved.kv_blocks;
+  ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(spec));
   return std::make_unique<EngineImpl>(model, resolved, std::move(storage));
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,9 +25,10 @@ struct EngineConfig {
   int64_t max_model_len = 0;  // prompt + generated tokens of one request; 0: the model's max_position_embeddings, or what the cache holds
   int64_t kv_blocks = 0;      // blocks of kBlockSizeTokens; 0: from kv_cache_bytes
   int64_t kv_cache_bytes = int64_t{1} << 30;
-  int64_t max_batch_tokens = 512;  // rows of one pass: decode rows first, the rest for prefill chunks
-  int64_t max_sequences = 64;      // running at once
-  int64_t prefill_chunk = 512;     // largest chunk of one prompt in one pass
+  std::optional<KvDtype> kv_cache_dtype;  // nullopt: the model's own
+  int64_t max_batch_tokens = 512;         // rows of one pass: decode rows first, the rest for prefill chunks
+  int64_t max_sequences = 64;             // running at once
+  int64_t prefill_chunk = 512;            // largest chunk of one prompt in one pass
 };
 
 class Engine {

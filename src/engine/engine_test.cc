@@ -226,6 +226,11 @@ TEST(EngineTest, RefusesWhatCannotRun) {
   EXPECT_THAT(error(Greedy(1, {1}, 4)), HasSubstr("the id is in use"));
   EXPECT_FALSE(Engine::Create(model, {.max_model_len = 129}).ok());
   EXPECT_FALSE(Engine::Create(model, {.kv_cache_bytes = 1}).ok());
+  // The same memory holds fewer blocks of a format that takes more bytes (one element of head_dim: 2 in bf16, 1 + 4 in int8).
+  EXPECT_EQ((*Engine::Create(model, {.kv_cache_bytes = 1280}))->config().kv_blocks, 10);
+  auto int8 = Engine::Create(model, {.kv_cache_bytes = 1280, .kv_cache_dtype = KvDtype::kInt8});
+  EXPECT_EQ((*int8)->config().kv_blocks, 4);
+  EXPECT_EQ((*int8)->metrics().kv_cache_dtype, "int8");
 }
 
 // Only then does "the rest of the context" fit, whatever the cache.

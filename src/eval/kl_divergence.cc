@@ -11,9 +11,11 @@ namespace {
 // One model with a KV cache for one window and the logits of one chunk.
 class WindowRunner {
  public:
-  static absl::StatusOr<std::unique_ptr<WindowRunner>> Create(DecoderModel& model, int64_t context) {
+  static absl::StatusOr<std::unique_ptr<WindowRunner>> Create(DecoderModel& model, int64_t context, std::optional<KvDtype> kv_cache_dtype) {
     auto runner = std::make_unique<WindowRunner>(model, context);
-    ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.MakeKvSpec(runner->pool_.num_blocks())));
+    KvCacheSpec spec = model.MakeKvSpec(runner->pool_.num_blocks());
+    if (kv_cache_dtype.has_value()) spec.dtype = *kv_cache_dtype;
+    ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(spec));
     runner->storage_ = std::make_unique<KvStorage>(std::move(storage));
     RETURN_IF_ERROR(runner->pool_.Grow(runner->table_, context));
     return runner;
@@ -132,12 +134,12 @@ absl::StatusOr<std::vector<std::vector<ScoredToken>>> CompareModels(DecoderModel
                                                                     const Corpus& corpus, const ComparisonOptions& options,
                                                                     ThreadPool& pool) {
   std::vector<std::unique_ptr<WindowRunner>> runners;
-  ASSIGN_OR_RETURN(auto first, WindowRunner::Create(reference, corpus.context));
+  ASSIGN_OR_RETURN(auto first, WindowRunner::Create(reference, corpus.context, std::nullopt));
   RETURN_IF_ERROR(CheckModel(reference, reference, corpus.context));
   runners.push_back(std::move(first));
   for (DecoderModel* model : models) {
     RETURN_IF_ERROR(CheckModel(reference, *model, corpus.context));
-    ASSIGN_OR_RETURN(auto runner, WindowRunner::Create(*model, corpus.context));
+    ASSIGN_OR_RETURN(auto runner, WindowRunner::Create(*model, corpus.context, options.kv_cache_dtype));
     runners.push_back(std::move(runner));
   }
   std::vector<std::vector<ScoredToken>> scored(models.size());

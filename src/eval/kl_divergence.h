@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ namespace pith {
 struct ComparisonOptions {
   bool score_all = false;  // all positions but the first, instead of the second half
   int64_t chunk = 64;      // rows whose logits are held at a time
+  // Of the models' caches; nullopt: each model's own. The reference always has its own.
+  std::optional<KvDtype> kv_cache_dtype;
   BootstrapOptions bootstrap;
   std::function<absl::Status(int64_t windows_done)> progress;  // an error ends the run; may be empty
 };

@@ -6,15 +6,30 @@
 
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "model/architectures/architecture.h"
 #include "model/forward_pass.h"
 #include "model/pass_profile.h"
 #include "model/weight_binding.h"
 #include "model/weight_map.h"
+#include "quantization/quantization_args.h"
 
 namespace pith {
 namespace {
+
+// The cache format that quantization_config's kv_cache_scheme declares; bf16 without one.
+absl::StatusOr<KvDtype> DeclaredKvDtype(const Json& config) {
+  const Json* quantization = FindMember(config, "quantization_config");
+  const Json* scheme = quantization == nullptr ? nullptr : FindMember(*quantization, "kv_cache_scheme");
+  if (scheme == nullptr || scheme->is_null()) return KvDtype::kBf16;
+  ASSIGN_OR_RETURN(const QuantizationArgs args, ParseQuantizationArgs(*scheme));
+  if (args.num_bits != 8 || !args.symmetric) {
+    return NotSupportedError("kv_cache_scheme: expected 8 bits, symmetric, found ", args.num_bits, " bits, ",
+                             args.symmetric ? "symmetric" : "asymmetric");
+  }
+  return args.type == QuantizationType::kFloat ? KvDtype::kFp8 : KvDtype::kInt8;
+}
 
 class LoadedDecoderModel : public DecoderModel {
  public:
@@ -29,7 +44,11 @@ class LoadedDecoderModel : public DecoderModel {
 
   const DecoderConfig& config() const override { return config_; }
   KvCacheSpec MakeKvSpec(int64_t num_blocks) const override {
-    return {.num_layers = config_.num_layers, .num_kv_heads = config_.num_kv_heads, .head_dim = config_.head_dim, .num_blocks = num_blocks};
+    return {.num_layers = config_.num_layers,
+            .num_kv_heads = config_.num_kv_heads,
+            .head_dim = config_.head_dim,
+            .num_blocks = num_blocks,
+            .dtype = kv_dtype_};
   }
   const std::vector<TensorDataPath>& data_path() const override { return decoder_.data_path; }
   std::string DataPathName() const override;
@@ -45,6 +64,7 @@ class LoadedDecoderModel : public DecoderModel {
   const DecoderConfig config_;
   const ComputeContext context_;
   std::array<AttentionSelection, kNumKvDtypes> attention_;  // by KvDtype
+  KvDtype kv_dtype_ = KvDtype::kBf16;                       // what the artifact declares
   BoundDecoder decoder_;
   Workspace workspace_;
   LayerObserver* observer_ = nullptr;
@@ -52,6 +72,7 @@ class LoadedDecoderModel : public DecoderModel {
 };
 
 absl::Status LoadedDecoderModel::Bind(const ArtifactReader& reader, const std::function<void(int64_t, int64_t)>& progress) {
+  ASSIGN_OR_RETURN(kv_dtype_, DeclaredKvDtype(reader.config()));
   ASSIGN_OR_RETURN(const Architecture* architecture, FindArchitecture(config_.model_type));
   ASSIGN_OR_RETURN(const WeightMap map, MakeWeightMap(reader, architecture->norms));
   ASSIGN_OR_RETURN(decoder_, BindWeights(reader, config_, map, context_, progress));

@@ -41,6 +41,7 @@ class DecoderModel {
   static absl::StatusOr<std::unique_ptr<DecoderModel>> Load(const ArtifactReader& reader, const LoadOptions& options);
 
   virtual const DecoderConfig& config() const = 0;
+  // In the cache format the artifact declares (kv_cache_scheme), bf16 without one; Forward takes a cache of any format.
   virtual KvCacheSpec MakeKvSpec(int64_t num_blocks) const = 0;
   virtual const std::vector<TensorDataPath>& data_path() const = 0;
   // A short name of the whole path, for evidence: "W4A16/int16", "BF16/bf16", "Q4_K+Q6_K/int8".

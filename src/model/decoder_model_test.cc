@@ -65,6 +65,45 @@ TEST_F(DecoderModelTest, ForwardRefusesBadBatches) {
   EXPECT_TRUE(model->Forward(batch, cache.storage, {}).ok());
 }
 
+// Eight bits per element move a logit by little against the spread of all logits.
+TEST_F(DecoderModelTest, CacheFormatsAgree) {
+  const auto artifact = SyntheticArtifact::Random(TinyConfig("qwen2"), 1);
+  const auto model = Load(*artifact);
+  std::map<KvDtype, std::vector<float>> logits;
+  for (const KvDtype dtype : {KvDtype::kBf16, KvDtype::kInt8, KvDtype::kFp8}) {
+    TestCache cache(*model, 4, 0, dtype);
+    BlockTable table;
+    logits[dtype] = AppendTokens(*model, cache, table, tokens_);
+  }
+  const std::vector<float>& reference = logits[KvDtype::kBf16];
+  double spread = 0;
+  for (const float x : reference) spread += static_cast<double>(x) * x / static_cast<double>(reference.size());
+  for (const auto& [dtype, tolerance] : {std::pair{KvDtype::kInt8, 0.02}, std::pair{KvDtype::kFp8, 0.06}}) {
+    double error = 0;
+    for (size_t i = 0; i < reference.size(); ++i) {
+      error += std::pow(logits[dtype][i] - reference[i], 2) / static_cast<double>(reference.size());
+    }
+    EXPECT_GT(error, 0.0) << KvDtypeName(dtype);  // it is another format
+    EXPECT_LT(std::sqrt(error / spread), tolerance) << KvDtypeName(dtype);
+  }
+}
+
+TEST_F(DecoderModelTest, TheArtifactMayDeclareTheCacheFormat) {
+  Json config = TinyConfig("llama");
+  EXPECT_EQ(Load(*SyntheticArtifact::Random(config, 1))->MakeKvSpec(3).dtype, KvDtype::kBf16);
+  Json& scheme = config["quantization_config"]["kv_cache_scheme"];
+  scheme = nullptr;
+  EXPECT_EQ(Load(*SyntheticArtifact::Random(config, 1))->MakeKvSpec(3).dtype, KvDtype::kBf16);
+  scheme = {{"num_bits", 8}, {"type", "float"}, {"strategy", "tensor"}, {"dynamic", false}, {"symmetric", true}};
+  EXPECT_EQ(Load(*SyntheticArtifact::Random(config, 1))->MakeKvSpec(3).dtype, KvDtype::kFp8);
+  scheme["type"] = "int";
+  EXPECT_EQ(Load(*SyntheticArtifact::Random(config, 1))->MakeKvSpec(3).dtype, KvDtype::kInt8);
+  scheme["num_bits"] = 4;
+  const auto refused = DecoderModel::Load(*SyntheticArtifact::Random(config, 1), {.pool = &pool_});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("kv_cache_scheme: expected 8 bits, symmetric, found 4 bits"));
+}
+
 TEST_F(DecoderModelTest, EveryArchitectureRuns) {
   for (const char* model_type : {"llama", "qwen2", "qwen3", "gemma3_text"}) {
     const auto artifact = SyntheticArtifact::Random(TinyConfig(model_type), 1);

@@ -105,6 +105,9 @@ std::string ServerMetrics::Text(const EngineMetrics& engine) const {
   one("vllm:num_requests_running", "gauge", "Requests in the running batch.", static_cast<double>(engine.num_requests_running));
   one("vllm:num_requests_waiting", "gauge", "Requests waiting to be scheduled.", static_cast<double>(engine.num_requests_waiting));
   one("vllm:kv_cache_usage_perc", "gauge", "Share of the KV cache blocks in use, 0 to 1.", usage);
+  absl::StrAppend(&text, Header("vllm:cache_config_info", "gauge", "Configuration of the KV cache."), "vllm:cache_config_info{", labels_,
+                  ",block_size=\"", engine.kv_block_size, "\",cache_dtype=\"", EscapeLabel(engine.kv_cache_dtype), "\",num_blocks=\"",
+                  engine.kv_blocks_total, "\"} 1\n");
   one("vllm:num_preemptions_total", "counter", "Times a sequence was preempted.", static_cast<double>(engine.num_preemptions));
   one("vllm:prompt_tokens_total", "counter", "Prompt tokens processed.", static_cast<double>(engine.prompt_tokens));
   one("vllm:generation_tokens_total", "counter", "Tokens generated.", static_cast<double>(engine.generation_tokens));

@@ -141,6 +141,31 @@ TEST_P(RowInvariance, TruncateAndContinue) {
   EXPECT_EQ(FirstDifference(rest, {expected.begin() + 50 * kVocab, expected.end()}), -1);
 }
 
+// Every format of the cache, over more tokens than a partition of attention: threads share the tokens of a long sequence.
+TEST_P(RowInvariance, CacheFormatsBeyondAPartition) {
+  const std::vector<int32_t> tokens = RandomTokens(kAttentionPartition + 40, 3);
+  const auto half = static_cast<int64_t>(kAttentionPartition - 20);
+  for (const Isa isa : {DetectIsa(), Isa::kAvx2}) {
+    if (isa > DetectIsa()) continue;
+    for (const KvDtype dtype : {KvDtype::kBf16, KvDtype::kInt8, KvDtype::kFp8}) {
+      std::vector<float> expected;
+      for (const int threads : {1, 2, 3}) {
+        ThreadPool pool(threads);
+        const auto model = Load(&pool, isa);
+        for (const int64_t chunk : {1, 9, 64}) {
+          TestCache cache(*model, 20, /*skip=*/chunk % 3, dtype);
+          BlockTable table;
+          AppendInChunks(*model, cache, table, absl::MakeConstSpan(tokens).first(half), 512);
+          const std::vector<float> logits = AppendInChunks(*model, cache, table, absl::MakeConstSpan(tokens).subspan(half), chunk);
+          if (expected.empty()) expected = logits;
+          EXPECT_EQ(FirstDifference(logits, expected), -1)
+              << IsaName(isa) << ", cache " << KvDtypeName(dtype) << ", chunk " << chunk << ", threads " << threads;
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, RowInvariance, testing::ValuesIn(kVariants), [](const auto& info) { return info.param.name; });
 
 }  // namespace

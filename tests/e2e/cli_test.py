@@ -64,6 +64,13 @@ class RunTest(harness.Case):
             self.assertEqual(kernels, {isa})
         self.assertExit(run("run", self.model, "x", env={**os.environ, "PITH_FORCE_ISA": "sse9"}), 2, "PITH_FORCE_ISA")
 
+    def test_the_kv_cache_takes_every_format(self):
+        texts = {d: run_json("run", self.model, "abc", "-n", 8, "--ignore-eos", "--kv-cache-dtype", d)["text"] for d in ("auto", "bf16", "int8", "fp8")}
+        self.assertEqual(texts["auto"], texts["bf16"])
+        memory = run_json("inspect", self.model)["memory"]["kv_bytes_per_token"]
+        self.assertEqual(set(memory), {"bf16", "int8", "fp8"})
+        self.assertExit(run("run", self.model, "abc", "--kv-cache-dtype", "int4"), 2, "kv-cache-dtype")
+
     def test_ctrl_c_ends_with_130(self):
         process = subprocess.Popen([PITH, "chat", self.model], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdin.write(b"hello\n")
