@@ -65,7 +65,8 @@ TEST_F(DecoderModelTest, ForwardRefusesBadBatches) {
   EXPECT_TRUE(model->Forward(batch, cache.storage, {}).ok());
 }
 
-// Eight bits per element move a logit by little against the spread of all logits.
+// Eight bits per element move a logit by little against the spread of all logits: an e4m3 element is off by 2.6 % of itself (root mean
+// square), keys and values in two layers add up to about twice that; an int8 element by 0.2 % of the vector's largest.
 TEST_F(DecoderModelTest, CacheFormatsAgree) {
   const auto artifact = SyntheticArtifact::Random(TinyConfig("qwen2"), 1);
   const auto model = Load(*artifact);
@@ -78,7 +79,7 @@ TEST_F(DecoderModelTest, CacheFormatsAgree) {
   const std::vector<float>& reference = logits[KvDtype::kBf16];
   double spread = 0;
   for (const float x : reference) spread += static_cast<double>(x) * x / static_cast<double>(reference.size());
-  for (const auto& [dtype, tolerance] : {std::pair{KvDtype::kInt8, 0.02}, std::pair{KvDtype::kFp8, 0.06}}) {
+  for (const auto& [dtype, tolerance] : {std::pair{KvDtype::kInt8, 0.02}, std::pair{KvDtype::kFp8, 0.1}}) {
     double error = 0;
     for (size_t i = 0; i < reference.size(); ++i) {
       error += std::pow(logits[dtype][i] - reference[i], 2) / static_cast<double>(reference.size());
