@@ -6,6 +6,7 @@
 #include "base/cpu_features.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "cli/activations_flag.h"
 #include "cli/bench_row.h"
 #include "cli/commands.h"
 #include "cli/kv_cache_flag.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr int64_t kVerifyPasses = 8;  // in one sample: one pass alone is short beside the clock and the scheduler
 
 struct Options {
+  GemmActivation activations = GemmActivation::kInt16;
   std::string model, output = "md";
   std::vector<int64_t> prompt = {512}, gen = {128}, depth = {0}, batch = {1}, rows = {1, 2, 3, 4, 5, 6, 8, 16};
   std::vector<int> threads = {0};
@@ -124,7 +126,7 @@ struct Results {
 // All tests with one number of threads.
 absl::Status MeasureAll(const Options& options, int threads, Results& results) {
   ThreadPool pool(threads), alone(1);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   ASSIGN_OR_RETURN(results.model, Describe(bundle, options));
   const std::vector<BenchTest> tests = PlanTests(options);
@@ -192,6 +194,7 @@ CommandFunction SetupBench(CLI::App& app) {
   app.add_option("-o,--output", options->output, "rows as md, csv, json or jsonl, with llama-bench's column names")
       ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
       ->capture_default_str();
+  AddActivationsFlag(app, options->activations);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

@@ -6,6 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "base/progress.h"
 #include "base/status.h"
+#include "cli/activations_flag.h"
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/model_bundle.h"
@@ -14,6 +15,7 @@ namespace pith {
 namespace {
 
 struct Options {
+  GemmActivation activations = GemmActivation::kInt16;
   std::string model, system;
   int64_t context = 0;
   GenerationFlags generation{.temperature = 0.7, .max_tokens = 1024};
@@ -58,7 +60,7 @@ absl::Status Answer(const ModelBundle& bundle, Engine& engine, const GenerationF
 absl::Status Run(const Options& options, const CommonOptions& common) {
   if (!common.json_path.empty()) return UsageError("--json: chat has no result object; use pith run --chat");
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
   if (!bundle.chat_template.has_value()) return NotSupportedError(options.model, ": expected a model with a chat template, found none");
   ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, options.context, options.generation));
   const bool interactive = isatty(STDIN_FILENO) == 1;
@@ -96,6 +98,7 @@ CommandFunction SetupChat(CLI::App& app) {
   app.add_option("--system", options->system, "system message");
   app.add_option("-c,--ctx-size", options->context, "tokens of the whole conversation at most")->check(CLI::Range(1, 1 << 20));
   AddGenerationFlags(app, options->generation);
+  AddActivationsFlag(app, options->activations);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "cli/activations_flag.h"
 #include "cli/commands.h"
 #include "cli/kv_cache_flag.h"
 #include "cli/model_bundle.h"
@@ -13,6 +14,7 @@ namespace pith {
 namespace {
 
 struct Options {
+  GemmActivation activations = GemmActivation::kInt16;
   std::vector<std::string> models;
   std::string reference, data, score = "second-half";
   int64_t context = 512, limit = 0, chunk = 64;
@@ -62,7 +64,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   std::vector<ModelBundle> bundles;
   std::vector<DecoderModel*> models;
   for (const std::string& path : options.models) {
-    ASSIGN_OR_RETURN(ModelBundle bundle, LoadModel(path, pool));
+    ASSIGN_OR_RETURN(ModelBundle bundle, LoadModel(path, pool, options.activations));
     RETURN_IF_ERROR(CheckSameTokens(reference, bundle, corpus));
     bundles.push_back(std::move(bundle));
     models.push_back(bundles.back().model.get());
@@ -119,6 +121,7 @@ CommandFunction SetupEval(CLI::App& app) {
       ->capture_default_str();
   AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   app.add_option("--seed", options->seed, "seed of the bootstrap")->capture_default_str();
+  AddActivationsFlag(app, options->activations);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

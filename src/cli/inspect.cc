@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "cli/activations_flag.h"
 #include "cli/commands.h"
 #include "cli/data_path_report.h"
 #include "cli/model_bundle.h"
@@ -13,13 +14,14 @@ namespace pith {
 namespace {
 
 struct Options {
+  GemmActivation activations = GemmActivation::kInt16;
   std::string model;
   bool all = false;
 };
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
   ASSIGN_OR_RETURN(const MemoryReport memory, MakeMemoryReport(*bundle.reader, *bundle.model));
   if (!common.json_to_stdout()) {
     RETURN_IF_ERROR(PrintResult(DataPathTable(bundle.model->data_path(), options.all)));
@@ -41,6 +43,7 @@ CommandFunction SetupInspect(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("model", options->model, "model: a directory or a .gguf file")->required();
   app.add_flag("--all", options->all, "one line per tensor instead of one per kind");
+  AddActivationsFlag(app, options->activations);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

@@ -103,11 +103,11 @@ absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path) {
   return bundle;
 }
 
-absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool) {
+absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, GemmActivation activations) {
   ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(path));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   std::optional<Progress> progress;
-  LoadOptions options{.pool = &pool, .isa = isa, .progress = [&](int64_t done, int64_t total) {
+  LoadOptions options{.pool = &pool, .isa = isa, .weight_only_activation = activations, .progress = [&](int64_t done, int64_t total) {
                         if (!progress.has_value()) progress.emplace(absl::StrCat("loading ", BaseName(path)), total, "tensors");
                         progress->Set(done);
                       }};

@@ -28,8 +28,8 @@ struct ModelBundle {
 
 // Opens the files and the tokenizer, but loads no weights.
 absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path);
-// Everything, with progress on stderr.
-absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool);
+// Everything, with progress on stderr. `activations`: what weight-only quantized matrices are multiplied with.
+absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, GemmActivation activations = GemmActivation::kInt16);
 
 // The tokenizer and the metadata it needs, from whichever container.
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const TokenizerFiles& files);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "cli/activations_flag.h"
 #include "cli/bf16_twin.h"
 #include "cli/chrome_trace.h"
 #include "cli/commands.h"
@@ -21,6 +22,7 @@ namespace pith {
 namespace {
 
 struct Options {
+  GemmActivation activations = GemmActivation::kInt16;
   std::string model, trace, bf16 = "measured";
   int64_t prompt = 128, gen = 32, batch = 1;
   int repeat = 3;
@@ -133,7 +135,7 @@ absl::Status WriteTrace(const std::string& path, const Subject& subject) {
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   const int64_t longest = options.prompt + options.gen, limit = bundle.model->config().max_position_embeddings;
   if (longest == 0 || longest > limit) {
@@ -175,6 +177,7 @@ CommandFunction SetupProfile(CLI::App& app) {
       ->check(CLI::IsMember({"measured", "estimated", "off"}))
       ->capture_default_str();
   app.add_option("--trace", options->trace, "write the last round for chrome://tracing")->type_name("FILE");
+  AddActivationsFlag(app, options->activations);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "cli/activations_flag.h"
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/model_bundle.h"
@@ -14,6 +15,7 @@ namespace pith {
 namespace {
 
 struct Options {
+  GemmActivation activations = GemmActivation::kInt16;
   std::string model, prompt, system;
   bool chat = false;
   int64_t context = 0;
@@ -49,7 +51,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     ASSIGN_OR_RETURN(prompt, ReadStandardInput());
   }
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
   ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodePrompt(bundle, options, prompt));
   if (ids.empty()) return UsageError("prompt: expected at least one token, found none");
   const int64_t needed = options.context > 0 ? options.context : static_cast<int64_t>(ids.size()) + options.generation.max_tokens;
@@ -83,6 +85,7 @@ CommandFunction SetupRun(CLI::App& app) {
   app.add_option("--system", options->system, "system message, with --chat");
   app.add_option("-c,--ctx-size", options->context, "tokens of prompt and answer together at most")->check(CLI::Range(1, 1 << 20));
   AddGenerationFlags(app, options->generation);
+  AddActivationsFlag(app, options->activations);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

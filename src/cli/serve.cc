@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "cli/activations_flag.h"
 #include "cli/commands.h"
 #include "cli/kv_cache_flag.h"
 #include "cli/model_bundle.h"
@@ -18,6 +19,7 @@ namespace pith {
 namespace {
 
 struct Options {
+  GemmActivation activations = GemmActivation::kInt16;
   std::string model, name;
   ServerConfig server;
   EngineConfig engine;
@@ -60,7 +62,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     return UsageError("--host: expected a loopback address (this server has no API keys yet), found ", Printable(options.server.http.host));
   }
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool));
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
   EngineConfig engine_config = options.engine;
   engine_config.kv_cache_bytes = options.kv_cache_mib << 20;
   engine_config.prefill_chunk = engine_config.max_batch_tokens;
@@ -102,6 +104,7 @@ CommandFunction SetupServe(CLI::App& app) {
   app.add_option("--drain-timeout", options->drain_timeout_s, "seconds to let running answers finish after SIGTERM or Ctrl-C")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
+  AddActivationsFlag(app, options->activations);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

@@ -146,7 +146,8 @@ absl::StatusOr<std::unique_ptr<DecoderModel>> DecoderModel::Load(const ArtifactR
   absl::StatusOr<DecoderConfig> config = ParseDecoderConfig(reader.config());
   if (!config.ok()) return Annotate(config.status(), reader.path());
   try {
-    auto model = std::make_unique<LoadedDecoderModel>(*std::move(config), MakeComputeContext(options.pool, options.isa));
+    auto model = std::make_unique<LoadedDecoderModel>(*std::move(config),
+                                                      MakeComputeContext(options.pool, options.isa, options.weight_only_activation));
     const absl::Status bound = model->Bind(reader, options.progress);
     if (!bound.ok()) return Annotate(bound, reader.path());
     return model;

@@ -1,6 +1,6 @@
 // A decoder-only transformer loaded from an artifact, ready to run: weights prepacked for the chosen kernels.
 //
-//   ASSIGN_OR_RETURN(auto model, DecoderModel::Load(*reader, {.num_threads = 2}));
+//   ASSIGN_OR_RETURN(auto model, DecoderModel::Load(*reader, {.pool = &pool, .isa = isa}));
 //   ASSIGN_OR_RETURN(KvStorage kv, KvStorage::Create(model->MakeKvSpec(num_blocks)));
 //   RETURN_IF_ERROR(model->Forward(batch, kv, logits));
 //
@@ -28,9 +28,10 @@
 namespace pith {
 
 struct LoadOptions {
-  ThreadPool* pool = nullptr;                                 // borrowed; must outlive the model
-  Isa isa = Isa::kScalar;                                     // usually SelectIsa()
-  std::function<void(int64_t done, int64_t total)> progress;  // tensors loaded; may be empty
+  ThreadPool* pool = nullptr;                                      // borrowed; must outlive the model
+  Isa isa = Isa::kScalar;                                          // usually SelectIsa()
+  GemmActivation weight_only_activation = GemmActivation::kInt16;  // see ComputeContext
+  std::function<void(int64_t done, int64_t total)> progress;       // tensors loaded; may be empty
 };
 
 class DecoderModel {

@@ -100,6 +100,14 @@ class QuantizeTest(harness.Case):
             path.write_text("The loom stood by the window, and she wove all day long. " * 12, encoding="utf-8")
         return path
 
+    def test_activations_are_chosen_at_load(self):
+        out = self.scratch / "activations"
+        run_json("quantize", self.model, "-o", out)
+        for name, shown in (("auto", "int16 dynamic"), ("int16", "int16 dynamic"), ("int8", "int8 dynamic"), ("bf16", "bf16")):
+            tensors = run_json("inspect", out, "--activations", name)["tensors"]
+            self.assertEqual({t["activation"] for t in tensors if "mlp" in t["name"]}, {shown})
+        self.assertExit(run("inspect", out, "--activations", "int4"), 2, "--activations")
+
     def test_auto_says_which_group_size_it_took(self):
         finished = run("quantize", self.model, "-o", self.scratch / "auto", "--dry-run")
         self.assertExit(finished, 0)
