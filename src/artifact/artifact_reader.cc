@@ -31,6 +31,11 @@ absl::StatusOr<TensorInfo> ArtifactReader::DescribeWeight(absl::string_view name
   if (weight.quantized.has_value()) {
     info.type = weight.quantized->format;
     info.shape = {weight.quantized->out, weight.quantized->in};
+    info.quantized = QuantizedForm{.bits = weight.quantized->bits,
+                                   .group_size = weight.quantized->group_size,
+                                   .has_zero_point = !weight.quantized->zero_point.empty(),
+                                   .has_min = !weight.quantized->min.empty(),
+                                   .scale = weight.quantized->scale_dtype};
   } else {
     info.type = std::string(DTypeName(weight.dense->dtype));
     info.shape = weight.dense->shape;

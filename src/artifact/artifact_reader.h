@@ -47,12 +47,21 @@ struct TokenizerFiles {
   std::optional<bool> add_bos, add_eos, add_space_prefix;
 };
 
+// What ReadWeight would decode a quantized weight to (quantized_tensor.h), known without decoding it.
+struct QuantizedForm {
+  int bits = 0;
+  int64_t group_size = 0;
+  bool has_zero_point = false, has_min = false;
+  DType scale = DType::kF32;  // the narrowest type sure to hold every scale and min exactly: F32 where they are products
+};
+
 struct TensorInfo {  // one stored tensor, for reports
   std::string name;  // as stored in the container
   std::string type;  // "BF16", "I32", "Q4_K", ...
   Shape shape;       // HF order: rows first
   int64_t stored_bytes = 0;
-  std::string file;  // base name of the file it lies in
+  std::string file;                        // base name of the file it lies in
+  std::optional<QuantizedForm> quantized;  // DescribeWeight of a quantized weight
 };
 
 class ArtifactReader {

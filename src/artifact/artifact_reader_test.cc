@@ -84,6 +84,8 @@ TEST(ArtifactReader, DefaultImplementations) {
   EXPECT_THAT(reader.PlainTensorNames(), ElementsAre("d.bias"));
   EXPECT_EQ(reader.DescribeWeight("q")->type, "Q4_K");
   EXPECT_EQ(reader.DescribeWeight("q")->shape, Shape({2, 3}));
+  EXPECT_EQ(reader.DescribeWeight("q")->quantized->bits, 8);
+  EXPECT_FALSE(reader.DescribeWeight("d")->quantized.has_value());
   EXPECT_EQ(reader.DescribeWeight("d")->type, "F16");
   EXPECT_EQ(reader.DescribeWeight("d")->stored_bytes, 5);
   EXPECT_FALSE(reader.DescribeWeight("x").ok());

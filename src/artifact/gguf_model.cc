@@ -142,8 +142,15 @@ absl::StatusOr<TensorInfo> GgufModel::DescribeWeight(absl::string_view name) con
   if (it == entries_.end()) return BadFileError(Printable(path_, 500), ": ", Printable(name), ": expected a weight, found none");
   const Entry& entry = it->second;
   const absl::string_view type = entry.minus_one ? DTypeName(DType::kF32) : entry.tensor->type->name;
-  return TensorInfo{std::string(name), std::string(type), entry.tensor->shape, static_cast<int64_t>(entry.tensor->size),
-                    BaseName(file_.path())};
+  TensorInfo info{std::string(name), std::string(type), entry.tensor->shape, static_cast<int64_t>(entry.tensor->size),
+                  BaseName(file_.path())};
+  const GgufType& gguf = *entry.tensor->type;
+  if (gguf.is_float()) return info;
+  // Blocks of more than one group hold a scale of scales: what is decoded is a product.
+  const bool products = gguf.block_elements > gguf.group_size;
+  info.quantized = QuantizedForm{
+      .bits = gguf.bits, .group_size = gguf.group_size, .has_min = gguf.has_min, .scale = products ? DType::kF32 : gguf.dtype};
+  return info;
 }
 
 absl::StatusOr<Weight> GgufModel::ReadDense(const Entry& entry) const {

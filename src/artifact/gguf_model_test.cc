@@ -88,6 +88,7 @@ TEST(GgufModel, LlamaNamesAndOrder) {
   EXPECT_EQ(info->type, "F32");
   EXPECT_EQ(info->shape, Shape({8, 12}));
   EXPECT_EQ(info->stored_bytes, 8 * 12 * 4);
+  EXPECT_FALSE(info->quantized.has_value());
   EXPECT_EQ(model->ReadWeight("model.layers.3.mlp").status().code(), absl::StatusCode::kDataLoss);
   EXPECT_FALSE(model->ReadTensor("model.layers.3.mlp.down_proj.bias")->has_value());
   EXPECT_EQ(model->Tensors().size(), names.size());
@@ -361,7 +362,14 @@ TEST_P(RealGguf, OpensAndDecodes) {
     const auto weight = (*reader)->ReadWeight(name);
     ASSERT_TRUE(weight.ok()) << weight.status();
     ASSERT_NE(weight->dense.has_value(), weight->quantized.has_value());
-    EXPECT_EQ(weight->stored_bytes, (*reader)->DescribeWeight(name)->stored_bytes);
+    const auto info = (*reader)->DescribeWeight(name);
+    EXPECT_EQ(weight->stored_bytes, info->stored_bytes);
+    ASSERT_EQ(weight->quantized.has_value(), info->quantized.has_value()) << name;
+    if (!info->quantized.has_value()) continue;
+    EXPECT_EQ(info->quantized->bits, weight->quantized->bits) << name;
+    EXPECT_EQ(info->quantized->group_size, weight->quantized->group_size) << name;
+    EXPECT_EQ(info->quantized->has_min, !weight->quantized->min.empty()) << name;
+    EXPECT_EQ(info->quantized->has_zero_point, !weight->quantized->zero_point.empty()) << name;
   }
   for (const std::string& name : (*reader)->PlainTensorNames()) EXPECT_TRUE((*reader)->ReadTensor(name)->has_value()) << name;
 }

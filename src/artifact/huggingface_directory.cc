@@ -198,8 +198,18 @@ absl::StatusOr<TensorInfo> HuggingFaceDirectory::DescribeWeight(absl::string_vie
   if (module.scheme != nullptr) {
     info.type = module.scheme->format;
     info.shape = {module.shape.out, module.shape.in};
+    const QuantizationArgs& args = *module.scheme->weights;
+    const bool grouped = args.strategy == QuantizationStrategy::kGroup;
+    info.quantized = QuantizedForm{
+        .bits = args.num_bits, .group_size = grouped ? args.group_size : module.shape.in, .has_zero_point = !args.symmetric};
   }
-  for (const auto& [suffix, stored] : module.tensors) info.stored_bytes += StoredBytes(stored);
+  for (const auto& [suffix, stored] : module.tensors) {
+    info.stored_bytes += StoredBytes(stored);
+    if (info.quantized.has_value() && suffix == "weight_scale") {
+      if (stored.tensor->type == "BF16") info.quantized->scale = DType::kBF16;
+      if (stored.tensor->type == "F16") info.quantized->scale = DType::kF16;
+    }
+  }
   return info;
 }
 

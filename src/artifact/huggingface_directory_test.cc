@@ -111,6 +111,11 @@ TEST(HuggingFaceDirectory, ReadsCompressedTensors) {
   EXPECT_EQ(info->type, "pack-quantized");
   EXPECT_EQ(info->shape, Shape({2, 64}));
   EXPECT_EQ(info->stored_bytes, weight->stored_bytes);
+  ASSERT_TRUE(info->quantized.has_value());
+  EXPECT_EQ(info->quantized->bits, 4);
+  EXPECT_EQ(info->quantized->group_size, 32);
+  EXPECT_EQ(info->quantized->scale, weight->quantized->scale_dtype);
+  EXPECT_FALSE(info->quantized->has_zero_point);
   EXPECT_TRUE(reader.ReadWeight("model.layers.0.self_attn.q_proj")->dense.has_value());
   EXPECT_EQ(reader.ReadTensor(absl::StrCat(kUp, ".weight_packed")).status().code(), absl::StatusCode::kDataLoss);
 }

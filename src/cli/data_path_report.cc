@@ -47,33 +47,54 @@ std::vector<Row> GroupRows(absl::Span<const TensorDataPath> paths, bool all) {
   return rows;
 }
 
+constexpr int64_t kWorkspaceRows = 512;  // the largest pass of the engine with its defaults
+
+constexpr std::pair<const char*, int64_t WeightBytes::*> kParts[] = {{"attention", &WeightBytes::attention},
+                                                                     {"mlp", &WeightBytes::mlp},
+                                                                     {"embedding", &WeightBytes::embedding},
+                                                                     {"lm_head", &WeightBytes::lm_head},
+                                                                     {"norms", &WeightBytes::norms}};
+
+OrderedJson ToJson(const WeightBytes& bytes) {
+  OrderedJson json;
+  for (const auto& [name, part] : kParts) json[name] = bytes.*part;
+  json["total"] = bytes.total();
+  return json;
+}
+
 }  // namespace
 
-absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, const DecoderModel& model) {
+absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, const DecoderModel& model, int num_threads) {
   MemoryReport report;
   for (const TensorInfo& tensor : reader.Tensors()) report.file_bytes += tensor.stored_bytes;
   for (const TensorDataPath& path : model.data_path()) report.bf16_weight_bytes += 2 * path.out * path.in;
-  report.resident_weight_bytes = model.resident_weight_bytes();
+  ASSIGN_OR_RETURN(report.stored, StoredWeightBytes(reader));
+  report.resident = CountWeightBytes(model.data_path(), model.resident_weight_bytes());
   KvCacheSpec spec = model.MakeKvSpec(1);
   for (int dtype = 0; dtype < kNumKvDtypes; ++dtype) {
     spec.dtype = static_cast<KvDtype>(dtype);
     report.kv_bytes_per_token[static_cast<size_t>(dtype)] = spec.bytes_per_token();
   }
   report.max_position_embeddings = model.config().max_position_embeddings;
+  report.workspace_rows = kWorkspaceRows;
+  report.workspace_bytes = WorkspaceBytes(model.config(), num_threads, kWorkspaceRows);
   return report;
 }
 
 std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all) {
-  std::string text = absl::StrFormat("%-36s %5s %13s %-14s %6s %6s %5s %-10s %-11s %s\n", "tensor", "count", "shape", "packing", "bits",
-                                     "scale", "group", "activation", "accumulator", "kernel");
+  std::string text = absl::StrFormat("%-36s %5s %13s %-14s %6s %6s %5s %-13s %-27s %-6s %s\n", "tensor", "count", "shape", "packing",
+                                     "bits", "scale", "group", "activation", "accumulator", "output", "kernel");
   std::vector<std::string> refusals;
   for (const Row& row : GroupRows(paths, all)) {
     const TensorDataPath& path = row.path;
-    absl::StrAppendFormat(&text, "%-36s %5d %13s %-14s %6.3f %6s %5s %-10s %-11s %s\n", row.kind, row.count,
-                          absl::StrCat(path.out, "x", path.in), path.packing,
-                          8.0 * static_cast<double>(row.stored_bytes) / static_cast<double>(row.weights),
-                          path.scale_dtype.empty() ? "-" : path.scale_dtype, path.group_size == 0 ? "-" : absl::StrCat(path.group_size),
-                          path.activation, path.accumulator, path.kernel);
+    const std::string bits = path.tied_to.empty()
+                                 ? absl::StrFormat("%.3f", 8.0 * static_cast<double>(row.stored_bytes) / static_cast<double>(row.weights))
+                                 : "tied";
+    absl::StrAppendFormat(&text, "%-36s %5d %13s %-14s %6s %6s %5s %-13s %-27s %-6s %s%s\n", row.kind, row.count,
+                          absl::StrCat(path.out, "x", path.in), path.packing, bits, path.scale_dtype.empty() ? "-" : path.scale_dtype,
+                          path.group_size == 0 ? "-" : absl::StrCat(path.group_size), path.activation.empty() ? "-" : path.activation,
+                          path.accumulator.empty() ? "-" : path.accumulator, path.output, path.kernel,
+                          path.tied_to.empty() ? "" : absl::StrCat(", tied to ", path.tied_to));
     for (const std::string& refused : path.refused) refusals.push_back(absl::StrCat("  ", row.kind, ": not ", refused, "\n"));
   }
   if (!refusals.empty()) absl::StrAppend(&text, "better kernels that could not run:\n", absl::StrJoin(refusals, ""));
@@ -81,10 +102,20 @@ std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all) {
 }
 
 std::string MemoryTable(const MemoryReport& report) {
-  const double ratio = static_cast<double>(report.bf16_weight_bytes) /
-                       static_cast<double>(std::max<int64_t>(1, report.resident_weight_bytes));
-  std::string text = absl::StrFormat("memory: %s of tensors on disk, %s resident (%.2fx smaller than bf16)\n",
-                                     HumanBytes(report.file_bytes), HumanBytes(report.resident_weight_bytes), ratio);
+  std::string text = absl::StrFormat("\n%-10s %12s %12s %12s\n", "weights", "stored", "forecast", "resident");
+  for (const auto& [name, part] : kParts) {
+    const std::string stored = report.stored.*part == 0 && report.resident.*part > 0 ? "tied" : HumanBytes(report.stored.*part);
+    absl::StrAppendFormat(&text, "%-10s %12s %12s %12s\n", name, stored, HumanBytes(report.forecast.*part),
+                          HumanBytes(report.resident.*part));
+  }
+  const double ratio = static_cast<double>(report.bf16_weight_bytes) / static_cast<double>(std::max<int64_t>(1, report.resident.total()));
+  absl::StrAppendFormat(&text, "%-10s %12s %12s %12s (%.2fx smaller than bf16)\n", "total", HumanBytes(report.stored.total()),
+                        HumanBytes(report.forecast.total()), HumanBytes(report.resident.total()), ratio);
+  absl::StrAppendFormat(&text,
+                        "file: %s of tensors; process: grew by %s while loading\n"
+                        "workspace: %s for passes of %d rows\n",
+                        HumanBytes(report.file_bytes), HumanBytes(report.process_bytes), HumanBytes(report.workspace_bytes),
+                        report.workspace_rows);
   for (int dtype = 0; dtype < kNumKvDtypes; ++dtype) {
     const int64_t bytes = report.kv_bytes_per_token[static_cast<size_t>(dtype)];
     absl::StrAppendFormat(&text, "%s%s per token in %s (%s at %d tokens)", dtype == 0 ? "KV cache: " : ", ", HumanBytes(bytes),
@@ -107,6 +138,7 @@ OrderedJson ToJson(const TensorDataPath& path) {
           {"kernel", path.kernel},
           {"isa", path.isa},
           {"refused", path.refused},
+          {"tied_to", path.tied_to.empty() ? OrderedJson(nullptr) : OrderedJson(path.tied_to)},
           {"stored_bytes", path.stored_bytes},
           {"resident_bytes", path.resident_bytes}};
 }
@@ -117,10 +149,15 @@ OrderedJson ToJson(const MemoryReport& report) {
     kv_bytes_per_token[std::string(KvDtypeName(static_cast<KvDtype>(dtype)))] = report.kv_bytes_per_token[static_cast<size_t>(dtype)];
   }
   return {{"file_bytes", report.file_bytes},
-          {"resident_weight_bytes", report.resident_weight_bytes},
+          {"resident_weight_bytes", report.resident.total()},
           {"bf16_weight_bytes", report.bf16_weight_bytes},
+          {"stored", ToJson(report.stored)},
+          {"forecast", ToJson(report.forecast)},
+          {"actual", ToJson(report.resident)},
+          {"process_bytes", report.process_bytes > 0 ? OrderedJson(report.process_bytes) : OrderedJson(nullptr)},
           {"kv_bytes_per_token", kv_bytes_per_token},
-          {"max_position_embeddings", report.max_position_embeddings}};
+          {"max_position_embeddings", report.max_position_embeddings},
+          {"workspace", {{"rows", report.workspace_rows}, {"bytes", report.workspace_bytes}}}};
 }
 
 }  // namespace pith

@@ -1,14 +1,11 @@
-#include <map>
-
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "base/file.h"
+#include "base/cpu_features.h"
 #include "base/status.h"
 #include "cli/activations_flag.h"
 #include "cli/commands.h"
 #include "cli/data_path_report.h"
 #include "cli/model_bundle.h"
+#include "cli/process_memory.h"
 
 namespace pith {
 namespace {
@@ -21,8 +18,15 @@ struct Options {
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
-  ASSIGN_OR_RETURN(const MemoryReport memory, MakeMemoryReport(*bundle.reader, *bundle.model));
+  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
+  ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
+  ASSIGN_OR_RETURN(const WeightBytes forecast, ForecastWeightBytes(*bundle.reader, MakeComputeContext(&pool, isa, options.activations)));
+  const int64_t before = AnonymousMemoryBytes();
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations));
+  const int64_t process_bytes = AnonymousMemoryBytes() - before;
+  ASSIGN_OR_RETURN(MemoryReport memory, MakeMemoryReport(*bundle.reader, *bundle.model, pool.num_threads()));
+  memory.forecast = forecast;
+  memory.process_bytes = process_bytes;
   if (!common.json_to_stdout()) {
     RETURN_IF_ERROR(PrintResult(DataPathTable(bundle.model->data_path(), options.all)));
     RETURN_IF_ERROR(PrintResult(MemoryTable(memory)));

@@ -103,8 +103,8 @@ absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path) {
   return bundle;
 }
 
-absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, GemmActivation activations) {
-  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(path));
+absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, GemmActivation activations) {
+  const std::string& path = bundle.reader->path();
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   std::optional<Progress> progress;
   LoadOptions options{.pool = &pool, .isa = isa, .weight_only_activation = activations, .progress = [&](int64_t done, int64_t total) {
@@ -116,6 +116,12 @@ absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool,
     return BadFileError(path, ": expected a tokenizer of at most vocab_size = ", bundle.model->config().vocab_size, " ids, found ",
                         bundle.tokenizer->vocab_size());
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, GemmActivation activations) {
+  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(path));
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, activations));
   return bundle;
 }
 

@@ -28,7 +28,10 @@ struct ModelBundle {
 
 // Opens the files and the tokenizer, but loads no weights.
 absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path);
-// Everything, with progress on stderr. `activations`: what weight-only quantized matrices are multiplied with.
+// The weights of a bundle that LoadModelFiles opened, with progress on stderr. `activations`: what weight-only quantized matrices are
+// multiplied with.
+absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, GemmActivation activations = GemmActivation::kInt16);
+// Both.
 absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, GemmActivation activations = GemmActivation::kInt16);
 
 // The tokenizer and the metadata it needs, from whichever container.

@@ -188,6 +188,9 @@ std::string SavingsSentence(const PhaseSummary& summary, const MachineLimits& li
       SourceName(summary.source));
   const std::string saved = HumanBytes(static_cast<int64_t>(bf16_bytes - bytes));
   if (bf16_ms <= ms) return absl::StrFormat("%s%s saved became no time, %.2f ms were lost.\n", head, saved, ms - bf16_ms);
+  if (total.roofline.multiply_seconds > total.roofline.read_seconds) {
+    return absl::StrFormat("%s%s saved, and %.2f ms; the pass is bound by compute, not by bytes.\n", head, saved, bf16_ms - ms);
+  }
   return absl::StrFormat("%s%s saved became %.2f ms saved, %.0f %% of the %.2f ms that reading them takes at %.1f GB/s.\n", head, saved,
                          bf16_ms - ms, 100 * (bf16_ms - ms) / worth_ms, worth_ms, limits.read_gb_per_s);
 }

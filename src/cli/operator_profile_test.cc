@@ -109,6 +109,14 @@ TEST(OperatorProfileTest, TimeThatWasLostIsSaid) {
   EXPECT_THAT(SavingsSentence(summary, kLimits), HasSubstr("6.00 GB saved became no time, 350.00 ms were lost.\n"));
 }
 
+TEST(OperatorProfileTest, APassBoundByComputeClaimsNothingForItsBytes) {
+  PhaseSummary summary = Summarize(TwoLayers(), false, kLimits, {}, Isa::kAvx512Vnni);
+  AddMeasuredTwin(summary, summary);
+  for (OperatorSummary& op : summary.operators) op.bf16_seconds *= 2;
+  summary.operators[0].roofline.multiply_seconds = 1;
+  EXPECT_THAT(SavingsSentence(summary, kLimits), HasSubstr("6.00 GB saved, and 700.00 ms; the pass is bound by compute, not by bytes.\n"));
+}
+
 TEST(OperatorProfileTest, AnEstimateKeepsTheShareOfTheRoofline) {
   PhaseSummary summary = Summarize(TwoLayers(), false, kLimits, {}, Isa::kAvx512Vnni);
   AddEstimatedTwin(kLimits, Isa::kAvx512Vnni, summary);

@@ -1,10 +1,5 @@
-#include <fstream>
-
 #include "CLI/CLI.hpp"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/cpu_features.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -16,6 +11,7 @@
 #include "cli/machine_limits.h"
 #include "cli/model_bundle.h"
 #include "cli/operator_profile.h"
+#include "cli/process_memory.h"
 #include "cli/workload.h"
 
 namespace pith {
@@ -62,18 +58,6 @@ absl::Status RunRound(const Options& options, bool keep, Subject& subject) {
   return absl::OkStatus();
 }
 
-// MemAvailable of /proc/meminfo, in bytes; 0 when unknown.
-int64_t AvailableMemory() {
-  std::ifstream info("/proc/meminfo");
-  std::string line;
-  int64_t kilobytes = 0;
-  while (std::getline(info, line)) {
-    const std::vector<std::string> parts = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    if (parts.size() >= 2 && parts[0] == "MemAvailable:" && absl::SimpleAtoi(parts[1], &kilobytes)) return kilobytes * 1024;
-  }
-  return 0;
-}
-
 // The twin, or nullptr with the reason in `source` when there is nothing to measure.
 absl::StatusOr<std::unique_ptr<DecoderModel>> LoadTwin(const Options& options, const ModelBundle& bundle, Isa isa, ThreadPool& pool,
                                                        TwinSource& source) {
@@ -83,7 +67,7 @@ absl::StatusOr<std::unique_ptr<DecoderModel>> LoadTwin(const Options& options, c
   source = options.bf16 == "off" ? TwinSource::kNone : TwinSource::kEstimated;
   if (options.bf16 != "measured") return nullptr;
   ASSIGN_OR_RETURN(const std::unique_ptr<Bf16Twin> twin, Bf16Twin::Create(*bundle.reader));
-  const int64_t available = AvailableMemory();
+  const int64_t available = AvailableMemoryBytes();
   if (available > 0 && available < 2 * twin->weight_bytes()) {
     spdlog::warn("the BF16 twin needs {} while it loads, {} are free: its times are estimated", HumanBytes(2 * twin->weight_bytes()),
                  HumanBytes(available));

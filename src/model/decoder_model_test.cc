@@ -126,6 +126,7 @@ TEST_F(DecoderModelTest, ReportsTheDataPath) {
   EXPECT_EQ(path[7].name, "model.layers.0.mlp.down_proj");
   EXPECT_EQ(path.back().name, "lm_head");
   EXPECT_EQ(path.back().stored_bytes, 0);  // tied: stored once, resident twice
+  EXPECT_EQ(path.back().tied_to, "model.embed_tokens");
   EXPECT_GT(path.back().resident_bytes, 0);
   int64_t resident = 0;
   for (const TensorDataPath& row : path) resident += row.resident_bytes;

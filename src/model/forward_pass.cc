@@ -38,6 +38,12 @@ Workspace::Workspace(const DecoderConfig& config, int num_threads)
 
 float* Workspace::attention_scratch(int thread) { return Floats(attention_scratch_) + thread * scratch_floats_; }
 
+int64_t Workspace::bytes() const {
+  size_t bytes = positions_.capacity() * sizeof(int32_t);
+  for (const AlignedBuffer* buffer : {&hidden_, &qkv_, &attention_, &gate_up_, &branch_, &attention_scratch_}) bytes += buffer->size();
+  return static_cast<int64_t>(bytes) + normed_.bytes() + attended_.bytes() + mlp_activation_.bytes();
+}
+
 void Workspace::Reserve(int64_t rows) {
   if (rows <= rows_) return;
   rows_ = 0;  // should an allocation fail

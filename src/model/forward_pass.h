@@ -42,6 +42,8 @@ class Workspace {
   float* attention_states() { return Floats(attention_states_); }  // of split tiles; see AttentionPlan
   std::vector<int32_t>& positions() { return positions_; }         // [rows]
 
+  int64_t bytes() const;  // of all buffers
+
  private:
   static float* Floats(AlignedBuffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
   static uint16_t* Bf16(AlignedBuffer& buffer) { return reinterpret_cast<uint16_t*>(buffer.data()); }

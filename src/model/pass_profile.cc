@@ -53,7 +53,8 @@ void RecordLinear(const ForwardPass& pass, const char* name, int64_t layer, cons
       last = path.kernel;
     }
     record.work.weight_bytes = linear.resident_bytes();
-    record.work.activation_bytes = rows * (linear.in() * kBf16Bytes + linear.out() * kFloatBytes);
+    const int64_t input_bytes = absl::StartsWith(linear.data_path()[0].activation, "int8") ? 1 : kBf16Bytes;  // int16: two planes of int8
+    record.work.activation_bytes = rows * (linear.in() * input_bytes + linear.out() * kFloatBytes);
     record.work.operations = 2 * rows * linear.in() * linear.out();
   });
 }

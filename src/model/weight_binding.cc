@@ -165,6 +165,7 @@ absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
   if (tied) {
     head_path[0].name = map_.head;
     head_path[0].stored_bytes = 0;  // the embedding's bytes, counted there; resident it is the head that counts
+    head_path[0].tied_to = table.name;
   }
   out.head = LmHead(std::move(norm), projection);
   if (tied) {

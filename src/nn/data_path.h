@@ -23,6 +23,7 @@ struct TensorDataPath {
   std::string activation, accumulator, output, kernel, isa;
   std::vector<std::string> refused;  // better rows that could not run it, with reasons
   int64_t stored_bytes = 0, resident_bytes = 0;
+  std::string tied_to;  // the tensor whose stored bytes it shares ("model.embed_tokens" for a tied head); stored_bytes is 0 then
 };
 
 // A weight matrix as the artifact holds it. Exactly one of `dense` and `quantized` is set; both are borrowed.

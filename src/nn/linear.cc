@@ -191,6 +191,10 @@ void Linear::ReadRow(int64_t o, float* out) const {
   CHECK(false);  // o is below out()
 }
 
+absl::StatusOr<GemmSelection> SelectLinearKernel(GemmWeight family, GemmProblem& problem, const ComputeContext& context) {
+  return SelectKernel(family, problem, context);
+}
+
 int64_t Linear::resident_bytes() const {
   int64_t bytes = static_cast<int64_t>(bias_.size() * sizeof(float));
   for (const Segment& segment : segments_) bytes += segment.weight_bytes;

@@ -68,4 +68,8 @@ class Linear {
   std::vector<TensorDataPath> data_path_;
 };
 
+// The kernel that Linear would choose for a matrix, with what it will be multiplied with filled into `problem`.
+// Errors: kUnimplemented listing every refusal.
+absl::StatusOr<GemmSelection> SelectLinearKernel(GemmWeight family, GemmProblem& problem, const ComputeContext& context);
+
 }  // namespace pith

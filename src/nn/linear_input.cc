@@ -42,6 +42,12 @@ void LinearInput::Prepare(absl::Span<const InputFormat> formats, int64_t rows, i
   if (keep_bf16) Activate({}, rows, dim);
 }
 
+int64_t LinearInput::bytes() const {
+  size_t bytes = 0;
+  for (const Form& form : forms_) bytes += form.high.size() + form.low.size() + form.scale.size() + form.sum.size();
+  return static_cast<int64_t>(bytes);
+}
+
 void LinearInput::Store(const ComputeContext& context, int64_t row, int64_t count, const float* x, int64_t x_stride) {
   for (Form& form : forms_) {
     if (!form.active) continue;

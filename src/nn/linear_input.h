@@ -39,6 +39,7 @@ class LinearInput {
   void StoreBf16(const ComputeContext& context, int64_t row, int64_t count, const uint16_t* x, int64_t x_stride);
 
   int64_t dim() const { return dim_; }
+  int64_t bytes() const;  // of all buffers
   // bf16 bits [rows, dim], contiguous; null when no format and no caller wanted them.
   const uint16_t* bf16() const;
   // The integers of row `row` and those behind it. The format was given to Prepare.

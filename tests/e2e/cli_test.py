@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -24,6 +25,17 @@ class HelpTest(harness.Case):
             self.assertExit(page, 0)
             for flag in ("--json", "--quiet", "--threads", "--log-level", "Example"):
                 self.assertIn(flag, page.stdout, command)
+
+    def test_the_documents_name_every_command_and_no_flag_that_is_not_there(self):
+        pages = "".join(run(command, "--help").stdout for command in COMMANDS)
+        listed = re.findall(r"(?m)^  (\w+) ", run("--help").stdout.split("Subcommands:", 1)[1])
+        documents = {name: (harness.ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("cli.md", "data_path.md")}
+        self.assertEqual(sorted(listed), sorted(COMMANDS))
+        for command in COMMANDS:
+            self.assertIn(f"`pith {command} ", documents["cli.md"])
+        for name, text in documents.items():
+            for flag in sorted(set(re.findall(r"`[^`]*?(--[a-z][a-z0-9-]*)", text))):
+                self.assertRegex(pages, rf"(?m)[ ,]{flag}\b", f"docs/{name}")
 
     def test_usage_errors_are_exit_2(self):
         for arguments in ([], ["nonsense"], ["run"], ["run", self.model, "x", "--no-such-flag"], ["run", self.model, "x", "--threads", "0"],
@@ -260,6 +272,44 @@ class BenchTest(harness.Case):
                 self.assertIn(column, form[0])
         self.assertEqual(len(array[0]["samples_ns"]), 2)
         self.assertIn("| tg2 |", output("md"))
+
+
+class InspectTest(harness.Case):
+    def check(self, model):
+        result = run_json("inspect", model)
+        memory = result["memory"]
+        for part, resident in memory["actual"].items():
+            self.assertLessEqual(abs(memory["forecast"][part] - resident), 0.01 * resident, (model, part))
+        self.assertEqual(memory["actual"]["total"], memory["resident_weight_bytes"])
+        return result
+
+    def test_forecast_and_actual_agree_for_every_scheme(self):
+        for scheme, group_size in (("W8A16", "auto"), ("W4A16", "channel"), ("W4A16_ASYM", "32")):
+            out = self.scratch / f"inspected-{scheme}"
+            run_json("quantize", self.model, "-o", out, "--scheme", scheme, "--group-size", group_size)
+            memory = self.check(out)["memory"]
+            self.assertEqual(sum(memory["stored"].values()) - memory["stored"]["total"], memory["stored"]["total"])
+            self.assertGreater(memory["workspace"]["bytes"], 0)
+
+    def test_every_tensor_declares_its_path_and_a_tied_head_says_so(self):
+        result = self.check(self.model)
+        keys = {"name", "shape", "stored_bits", "scale_dtype", "group_size", "packing", "activation", "accumulator", "output", "kernel", "isa", "refused"}
+        for tensor in result["tensors"]:
+            self.assertLessEqual(keys, set(tensor), tensor["name"])
+        self.assertEqual([tensor["tied_to"] for tensor in result["tensors"] if tensor["tied_to"]], ["model.embed_tokens"])
+        finished = run("inspect", self.model)
+        self.assertIn("tied to model.embed_tokens", finished.stdout)
+        self.assertNotIn(" 0.000 ", finished.stdout)
+        for part in ("attention", "mlp", "embedding", "lm_head", "norms", "total"):
+            self.assertRegex(finished.stdout, rf"(?m)^{part} ")
+
+    def test_memory_of_a_real_model_is_what_the_system_sees(self):
+        models = [path for path in harness.real_models() if "smollm2" in str(path).lower()]
+        if not models:
+            self.skipTest("scripts/get_models smollm2 fetches it")
+        memory = self.check(models[0])["memory"]
+        self.assertGreater(memory["process_bytes"], 0.98 * memory["resident_weight_bytes"])
+        self.assertLess(memory["process_bytes"], 1.15 * memory["resident_weight_bytes"])
 
 
 class ProfileTest(harness.Case):

@@ -33,6 +33,12 @@ def run_json(*arguments, **options):
     return json.loads(finished.stdout)
 
 
+def real_models():
+    """The .gguf files that scripts/get_models fetched."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return sorted(Path(os.environ.get("PITH_MODELS_DIR") or Path(cache) / "pith" / "models").glob("*/*.gguf"))
+
+
 class Case(unittest.TestCase):
     """A test case with a scratch directory and one tiny model in it."""
 

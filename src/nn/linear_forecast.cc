@@ -1,0 +1,52 @@
+#include "nn/linear_forecast.h"
+
+#include "base/status.h"
+#include "nn/linear.h"
+
+namespace pith {
+namespace {
+
+// The rule of Linear::Load: neighbours that one kernel consumes with one layout become one matrix.
+bool CanShareMatrix(const WeightShape& a, const WeightShape& b) {
+  return a.bits == b.bits && a.group_size == b.group_size && a.has_zero_point == b.has_zero_point && a.has_min == b.has_min;
+}
+
+absl::StatusOr<int64_t> MatrixBytes(absl::Span<const WeightShape> parts, const ComputeContext& context) {
+  GemmProblem problem{.k = parts[0].in,
+                      .group_size = parts[0].group_size,
+                      .bits = parts[0].bits,
+                      .has_zero_point = parts[0].has_zero_point,
+                      .has_min = parts[0].has_min,
+                      .scale = parts[0].scale};
+  for (const WeightShape& part : parts) {
+    problem.n += part.out;
+    if (part.scale != problem.scale) problem.scale = GemmScale::kF32;  // one type for all of the matrix
+  }
+  const GemmWeight family = parts[0].dense() ? GemmWeight::kBf16 : parts[0].bits <= 4 ? GemmWeight::kW4Grouped : GemmWeight::kW8Grouped;
+  ASSIGN_OR_RETURN(const GemmSelection selection, SelectLinearKernel(family, problem, context));
+  return static_cast<int64_t>(selection.kernel->prepack_bytes(problem));
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ForecastLinearBytes(absl::Span<const WeightShape> parts, const ComputeContext& context) {
+  int64_t bytes = 0;
+  for (size_t begin = 0; begin < parts.size();) {
+    size_t end = begin + 1;
+    while (end < parts.size() && CanShareMatrix(parts[begin], parts[end])) ++end;
+    ASSIGN_OR_RETURN(const int64_t matrix, MatrixBytes(parts.subspan(begin, end - begin), context));
+    bytes += matrix;
+    begin = end;
+  }
+  return bytes;
+}
+
+int64_t ForecastEmbeddingBytes(const WeightShape& table) {
+  const int64_t weights = table.out * table.in;
+  if (table.dense()) return weights * static_cast<int64_t>(sizeof(uint16_t));
+  const int64_t groups = weights / table.group_size;
+  const int64_t group_bytes = static_cast<int64_t>(sizeof(float)) * (table.has_min ? 2 : 1) + (table.has_zero_point ? 1 : 0);
+  return weights + groups * group_bytes;
+}
+
+}  // namespace pith

@@ -1,0 +1,53 @@
+#include "nn/linear_forecast.h"
+
+#include "gtest/gtest.h"
+
+namespace pith {
+namespace {
+
+class LinearForecastTest : public testing::Test {
+ protected:
+  int64_t Bytes(absl::Span<const WeightShape> parts) {
+    const auto bytes = ForecastLinearBytes(parts, MakeComputeContext(&pool_, DetectIsa()));
+    EXPECT_TRUE(bytes.ok()) << bytes.status();
+    return bytes.value_or(-1);
+  }
+  ThreadPool pool_{1};
+};
+
+TEST_F(LinearForecastTest, DenseMatricesTakeTwoBytesAWeight) {
+  EXPECT_EQ(Bytes({{{.out = 64, .in = 128}}}), 2 * 64 * 128);
+  EXPECT_EQ(Bytes({{{.out = 64, .in = 128}, {.out = 32, .in = 128}}}), 2 * 96 * 128);
+}
+
+TEST_F(LinearForecastTest, QuantizedMatricesTakeTheirCodesAndScales) {
+  const WeightShape w4 = {.out = 64, .in = 128, .bits = 4, .group_size = 32, .scale = GemmScale::kBf16};
+  const int64_t weights = 64 * 128, groups = weights / 32;
+  EXPECT_NEAR(static_cast<double>(Bytes({&w4, 1})), static_cast<double>(weights / 2 + 2 * groups), 0.02 * weights);
+  WeightShape w8 = w4;
+  w8.bits = 8;
+  w8.scale = GemmScale::kF32;
+  EXPECT_NEAR(static_cast<double>(Bytes({&w8, 1})), static_cast<double>(weights + 4 * groups), 0.02 * weights);
+}
+
+TEST_F(LinearForecastTest, NeighboursOfOneLayoutShareOnePadding) {
+  const WeightShape half = {.out = 8, .in = 128};  // half a panel of 16 columns
+  const WeightShape halves[] = {half, half};
+  EXPECT_EQ(Bytes(halves), Bytes({&half, 1}));
+  const WeightShape mixed[] = {half, {.out = 8, .in = 128, .bits = 8, .group_size = 32}};
+  EXPECT_EQ(Bytes(mixed), Bytes({&mixed[0], 1}) + Bytes({&mixed[1], 1}));
+}
+
+TEST_F(LinearForecastTest, EmbeddingsKeepOneByteACode) {
+  EXPECT_EQ(ForecastEmbeddingBytes({.out = 10, .in = 64}), 2 * 640);
+  EXPECT_EQ(ForecastEmbeddingBytes({.out = 10, .in = 64, .bits = 4, .group_size = 32, .has_min = true}), 640 + 20 * 8);
+  EXPECT_EQ(ForecastEmbeddingBytes({.out = 10, .in = 64, .bits = 8, .group_size = 32, .has_zero_point = true}), 640 + 20 * 5);
+}
+
+TEST_F(LinearForecastTest, WhatNoKernelRunsIsAnError) {
+  const WeightShape odd = {.out = 16, .in = 10, .bits = 9, .group_size = 3};
+  EXPECT_FALSE(ForecastLinearBytes({&odd, 1}, MakeComputeContext(&pool_, DetectIsa())).ok());
+}
+
+}  // namespace
+}  // namespace pith
