@@ -10,6 +10,7 @@
 namespace pith {
 
 absl::StatusOr<std::unique_ptr<ArtifactReader>> ArtifactReader::Open(const std::string& path) {
+  if (path.empty()) return MissingInputError("model: expected the path of a directory or a GGUF file, found an empty text");
   if (IsDirectory(path)) return HuggingFaceDirectory::Open(path);
   const auto refuse = [&](absl::string_view found) {
     return BadFileError(Printable(path, 500), ": expected a model directory or a GGUF file, found ", found);

@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -13,6 +15,9 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 
 #include "base/status.h"
 
@@ -66,7 +71,42 @@ absl::StatusOr<std::string> RenameTarget(const std::string& path) {
   return target;
 }
 
-std::string PartialName(const std::string& path) { return absl::StrCat(path, ".partial-", getpid()); }
+constexpr absl::string_view kPartialMark = ".partial-";
+
+std::string PartialName(const std::string& path) { return absl::StrCat(path, kPartialMark, getpid()); }
+
+// Marks a partial file or directory as being written, for as long as `fd` is open. False when another process has marked it.
+bool LockPartial(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+
+absl::Status WrittenByAnother(const std::string& path) {
+  return CannotCreateError(Printable(path, 500), ": expected no other process to write it, found one at work");
+}
+
+// Whether a partial file or directory was left by a process that was killed: nobody holds its lock and no such process runs. Either alone
+// could be wrong: locks do not work on every file system, and other containers have other process ids.
+bool IsStalePartial(const std::string& partial, pid_t writer) {
+  if (kill(writer, 0) == 0 || errno != ESRCH) return false;
+  const int fd = open(partial.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool stale = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  close(fd);
+  return stale;
+}
+
+// Removes what killed processes left of earlier attempts to write `path`. Best effort: what cannot be removed is harmless.
+void RemoveStalePartials(const std::string& path) {
+  const absl::StatusOr<std::vector<std::string>> names = ListDirectory(DirName(path));
+  if (!names.ok()) return;
+  const std::string prefix = absl::StrCat(BaseName(path), kPartialMark);
+  for (const std::string& name : *names) {
+    pid_t writer = 0;
+    if (!absl::StartsWith(name, prefix) || !absl::SimpleAtoi(absl::string_view(name).substr(prefix.size()), &writer) || writer <= 0)
+      continue;
+    const std::string partial = JoinPath(DirName(path), name);
+    std::error_code ignored;
+    if (IsStalePartial(partial, writer)) std::filesystem::remove_all(partial, ignored);
+  }
+}
 
 }  // namespace
 
@@ -77,9 +117,10 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   if (file.size_ > 0) {
     void* data = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) {
-      const std::string reason = Errno();
+      const int error = errno;
       close(fd);
-      return IoError(path, ": mmap of ", file.size_, " bytes: ", reason);
+      const std::string message = absl::StrCat(Printable(path, 500), ": mmap of ", file.size_, " bytes: ", std::strerror(error));
+      return error == ENOMEM ? OutOfMemoryError(message) : IoError(message);
     }
     file.data_ = static_cast<const uint8_t*>(data);
   }
@@ -158,8 +199,15 @@ absl::StatusOr<AtomicFileWriter> AtomicFileWriter::Create(const std::string& pat
   AtomicFileWriter writer;
   ASSIGN_OR_RETURN(writer.path_, RenameTarget(path));
   writer.partial_path_ = PartialName(writer.path_);
-  writer.fd_ = open(writer.partial_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (writer.fd_ < 0) return CannotCreateError(Printable(path, 500), ": cannot create: ", Errno());
+  RemoveStalePartials(writer.path_);
+  const int fd = open(writer.partial_path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) return CannotCreateError(Printable(path, 500), ": cannot create: ", Errno());
+  if (!LockPartial(fd)) {
+    close(fd);
+    return WrittenByAnother(path);
+  }
+  writer.fd_ = fd;
+  if (ftruncate(fd, 0) != 0) return CannotCreateError(Printable(path, 500), ": cannot truncate: ", Errno());
   return writer;
 }
 
@@ -229,21 +277,32 @@ absl::StatusOr<AtomicDirectoryWriter> AtomicDirectoryWriter::Create(const std::s
     if (!names.empty())
       return CannotCreateError(Printable(path, 500), ": expected a new or empty directory, found ", names.size(), " entries");
   }
-  writer.staging_path_ = PartialName(writer.path_);
-  std::error_code ignored;
-  std::filesystem::remove_all(writer.staging_path_, ignored);
-  if (mkdir(writer.staging_path_.c_str(), 0777) != 0) {
-    const std::string reason = Errno();
-    writer.staging_path_.clear();
-    return CannotCreateError(Printable(path, 500), ": cannot create: ", reason);
-  }
+  RemoveStalePartials(writer.path_);
+  RETURN_IF_ERROR(writer.CreateStaging());
   return writer;
 }
 
+// A staging directory of this process's number may stand there already: of an earlier process of that number, or of one in another
+// container that runs now.
+absl::Status AtomicDirectoryWriter::CreateStaging() {
+  const std::string staging = PartialName(path_);
+  const bool existed = mkdir(staging.c_str(), 0777) != 0;
+  if (existed && errno != EEXIST) return CannotCreateError(Printable(path_, 500), ": cannot create: ", Errno());
+  lock_fd_ = open(staging.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (lock_fd_ < 0) return CannotCreateError(Printable(path_, 500), ": cannot create: ", Errno());
+  if (!LockPartial(lock_fd_)) return WrittenByAnother(path_);
+  staging_path_ = staging;
+  if (!existed) return absl::OkStatus();
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(staging, error)) std::filesystem::remove_all(entry.path(), error);
+  return error ? CannotCreateError(Printable(staging, 500), ": cannot clear: ", error.message()) : absl::OkStatus();
+}
+
 AtomicDirectoryWriter::AtomicDirectoryWriter(AtomicDirectoryWriter&& other) noexcept
-    : path_(std::move(other.path_)), staging_path_(std::exchange(other.staging_path_, "")) {}
+    : path_(std::move(other.path_)), staging_path_(std::exchange(other.staging_path_, "")), lock_fd_(std::exchange(other.lock_fd_, -1)) {}
 
 AtomicDirectoryWriter::~AtomicDirectoryWriter() {
+  if (lock_fd_ >= 0) close(lock_fd_);
   if (staging_path_.empty()) return;
   std::error_code ignored;
   std::filesystem::remove_all(staging_path_, ignored);
@@ -252,7 +311,10 @@ AtomicDirectoryWriter::~AtomicDirectoryWriter() {
 absl::Status AtomicDirectoryWriter::Commit() {
   RETURN_IF_ERROR(FsyncPath(staging_path_));
   // rename(2) replaces an existing directory only when it is empty, which Create has asked for.
-  if (rename(staging_path_.c_str(), path_.c_str()) != 0) return CannotCreateError(path_, ": rename: ", Errno());
+  if (rename(staging_path_.c_str(), path_.c_str()) != 0) {
+    if (errno != ENOTEMPTY && errno != EEXIST) return CannotCreateError(Printable(path_, 500), ": rename: ", Errno());
+    return CannotCreateError(Printable(path_, 500), ": expected a new or empty directory, found one that was filled meanwhile");
+  }
   staging_path_.clear();
   return FsyncPath(DirName(path_));
 }

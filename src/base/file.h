@@ -17,7 +17,7 @@ namespace pith {
 // Thread-safe to read. A file truncated by someone else while mapped raises SIGBUS, as with every mmap.
 class MappedFile {
  public:
-  // Errors: kNotFound (no such file), kDataLoss (a directory, FIFO or device), kAborted (I/O).
+  // Errors: kNotFound (no such file), kDataLoss (a directory, FIFO or device), kResourceExhausted (no address space), kAborted (I/O).
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
   MappedFile() = default;
@@ -47,12 +47,12 @@ absl::StatusOr<uint64_t> FileSize(const std::string& path);
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 
 // Writes a temporary sibling "path.partial-PID", and on Commit fsyncs it, renames it to `path` and fsyncs the directory.
-// A symbolic link to a file stays a link: the file it names is replaced. Destroyed without Commit, it removes the temporary file.
-// Not thread-safe.
+// A symbolic link to a file stays a link: the file it names is replaced. Destroyed without Commit, it removes the temporary file; what a
+// killed process left of the same `path`, the next Create removes. Not thread-safe.
 class AtomicFileWriter {
  public:
   // Errors: kPermissionDenied when the file cannot be created, or `path` is something a rename would destroy: a directory, a FIFO, a
-  // device, or a link to one of these or to nothing.
+  // device, or a link to one of these or to nothing; or when another process with this one's number is writing it.
   static absl::StatusOr<AtomicFileWriter> Create(const std::string& path);
   AtomicFileWriter(AtomicFileWriter&& other) noexcept;
   AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
@@ -75,8 +75,9 @@ class AtomicFileWriter {
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
 // A directory built under "path.partial-PID" beside `path` and renamed to it on Commit (every file fsynced by its writer, then
-// the directory). Destroyed without Commit, it removes what was written. Errors of Create: kPermissionDenied if `path` exists
-// already (unless it is an empty directory) or its parent cannot be written. Not thread-safe.
+// the directory). Destroyed without Commit, it removes what was written; what a killed process left of the same `path`, the next Create
+// removes. Errors of Create: kPermissionDenied if `path` exists already (unless it is an empty directory), its parent cannot be written,
+// or another process with this one's number is writing it. Not thread-safe.
 class AtomicDirectoryWriter {
  public:
   static absl::StatusOr<AtomicDirectoryWriter> Create(const std::string& path);
@@ -90,7 +91,9 @@ class AtomicDirectoryWriter {
 
  private:
   AtomicDirectoryWriter() = default;
+  absl::Status CreateStaging();
   std::string path_, staging_path_;
+  int lock_fd_ = -1;  // the staging directory, locked for as long as this process writes it
 };
 
 // Free bytes for an unprivileged writer on the file system of `path` (or of its nearest existing parent).

@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -237,6 +238,68 @@ TEST(AtomicDirectoryWriter, TakesTheOnlyPlaceOfAnEmptyDirectory) {
     EXPECT_EQ(AtomicDirectoryWriter::Create(scratch.File(name)).status().code(), absl::StatusCode::kPermissionDenied) << name;
   }
   EXPECT_EQ(*ReadFile(scratch.File("full/a")), "precious");
+}
+
+// The number of a process that has ended.
+pid_t EndedProcess() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  return child;
+}
+
+TEST(AtomicWriters, RemoveWhatKilledProcessesLeftOfTheSamePath) {
+  const ScratchDirectory scratch;
+  const pid_t ended = EndedProcess();
+  const std::string stale = absl::StrCat(scratch.File("out.partial-"), ended), other = absl::StrCat(scratch.File("other.partial-"), ended);
+  const std::string live = absl::StrCat(scratch.File("out.partial-"), getppid()), odd = scratch.File("out.partial-x");
+  for (const std::string& directory : {stale, other, live, odd}) ASSERT_EQ(mkdir(directory.c_str(), 0700), 0);
+  WriteOrDie(JoinPath(stale, "a"), "text");
+  ASSERT_TRUE(AtomicDirectoryWriter::Create(scratch.File("out")).ok());
+  EXPECT_FALSE(FileExists(stale));
+  for (const std::string& directory : {other, live, odd}) EXPECT_TRUE(FileExists(directory)) << directory;
+
+  WriteOrDie(absl::StrCat(scratch.File("file.partial-"), ended), "text");
+  WriteOrDie(scratch.File("file"), "text");
+  EXPECT_FALSE(FileExists(absl::StrCat(scratch.File("file.partial-"), ended)));
+}
+
+TEST(AtomicWriters, KeepWhatALockSaysIsBeingWritten) {
+  const ScratchDirectory scratch;
+  const std::string partial = absl::StrCat(scratch.File("out.partial-"), EndedProcess());  // of another container, say
+  ASSERT_EQ(mkdir(partial.c_str(), 0700), 0);
+  const int fd = open(partial.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  ASSERT_TRUE(AtomicDirectoryWriter::Create(scratch.File("out")).ok());
+  EXPECT_TRUE(FileExists(partial));
+  close(fd);
+}
+
+TEST(AtomicWriters, TwoOfTheSameProcessNumberDoNotDestroyEachOther) {
+  const ScratchDirectory scratch;
+  const auto first = AtomicDirectoryWriter::Create(scratch.File("out"));
+  ASSERT_TRUE(first.ok());
+  WriteOrDie(JoinPath(first->staging_path(), "a"), "text");
+  EXPECT_EQ(AtomicDirectoryWriter::Create(scratch.File("out")).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(FileExists(JoinPath(first->staging_path(), "a")));
+  auto file = AtomicFileWriter::Create(scratch.File("file"));
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file->Append("text").ok());
+  EXPECT_EQ(AtomicFileWriter::Create(scratch.File("file")).status().code(), absl::StatusCode::kPermissionDenied);
+  ASSERT_TRUE(file->Commit().ok());
+  EXPECT_EQ(*ReadFile(scratch.File("file")), "text");
+}
+
+TEST(AtomicDirectoryWriter, ClearsWhatAnEarlierProcessOfItsNumberLeft) {
+  const ScratchDirectory scratch;
+  const std::string partial = absl::StrCat(scratch.File("out.partial-"), getpid());
+  ASSERT_EQ(mkdir(partial.c_str(), 0700), 0);
+  WriteOrDie(JoinPath(partial, "old"), "text");
+  auto writer = AtomicDirectoryWriter::Create(scratch.File("out"));
+  ASSERT_TRUE(writer.ok());
+  WriteOrDie(JoinPath(writer->staging_path(), "new"), "text");
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_THAT(*ListDirectory(scratch.File("out")), ElementsAre("new"));
 }
 
 TEST(AtomicDirectoryWriter, ADirectoryFilledMeanwhileIsNotReplaced) {

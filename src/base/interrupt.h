@@ -1,12 +1,12 @@
-// Ctrl-C and SIGTERM as a flag that long work polls between steps.
+// Ctrl-C, SIGTERM and a hangup as a flag that long work polls between steps.
 #pragma once
 
 #include "absl/status/status.h"
 
 namespace pith {
 
-// Installs handlers for SIGINT and SIGTERM; ignores SIGPIPE and SIGXFSZ, so that writes return errors. A second SIGINT ends the process at
-// once with exit code 130.
+// Installs handlers for SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP; ignores SIGPIPE and SIGXFSZ, so that writes return
+// errors. A second SIGINT ends the process at once with exit code 130.
 void InstallSignalHandlers();
 
 // The signal received, or 0. Async-signal-safe flag, readable from every thread.

@@ -47,6 +47,17 @@ TEST(InterruptDeathTest, CtrlCAfterSigtermDoesNotEndItYet) {
   EXPECT_EXIT(both(), testing::ExitedWithCode(0), "");
 }
 
+TEST(InterruptDeathTest, AHangupIsASignalUnlessItIsIgnored) {
+  const auto hang_up = [](bool ignored) {
+    std::signal(SIGHUP, ignored ? SIG_IGN : SIG_DFL);
+    InstallSignalHandlers();
+    raise(SIGHUP);
+    std::exit(InterruptSignal());
+  };
+  EXPECT_EXIT(hang_up(false), testing::ExitedWithCode(SIGHUP), "");
+  EXPECT_EXIT(hang_up(true), testing::ExitedWithCode(0), "");
+}
+
 TEST(InterruptDeathTest, AClosedPipeAndAFileSizeLimitAreErrorsNotSignals) {
   const auto write_to_both = [] {
     InstallSignalHandlers();

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -27,10 +28,17 @@ int UsableCpus() {
 }
 
 ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads > 0 ? num_threads : UsableCpus()) {
-  for (int i = 1; i < num_threads_; ++i) workers_.emplace_back([this, i] { WorkerLoop(i); });
+  try {
+    for (int i = 1; i < num_threads_; ++i) workers_.emplace_back([this, i] { WorkerLoop(i); });
+  } catch (...) {
+    StopWorkers();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { StopWorkers(); }
+
+void ThreadPool::StopWorkers() {
   stop_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
@@ -51,8 +59,17 @@ void ThreadPool::WorkerLoop(int index) {
     }
     seen = current;
     if (stop_.load(std::memory_order_relaxed)) return;
-    (*job_)(index);
+    RunJob(index);
     if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
+  }
+}
+
+void ThreadPool::RunJob(int index) noexcept {
+  try {
+    (*job_)(index);
+  } catch (...) {
+    const std::lock_guard lock(error_mutex_);
+    if (error_ == nullptr) error_ = std::current_exception();
   }
 }
 
@@ -62,7 +79,7 @@ void ThreadPool::Run(absl::FunctionRef<void(int)> job) {
   pending_.store(num_threads_ - 1, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
-  job(0);
+  RunJob(0);
   int pending = pending_.load(std::memory_order_acquire);
   for (int spin = 0; pending != 0 && spin < kSpinsBeforePark; ++spin) {
     Pause();
@@ -73,6 +90,7 @@ void ThreadPool::Run(absl::FunctionRef<void(int)> job) {
     pending = pending_.load(std::memory_order_acquire);
   }
   job_ = nullptr;
+  if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 void ThreadPool::ParallelFor(int64_t count, int64_t grain, absl::FunctionRef<void(int64_t, int64_t, int)> body) {

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -17,6 +19,7 @@ namespace pith {
 class ThreadPool {
  public:
   // num_threads >= 1 counts the caller; 0 means the number of usable CPUs (affinity mask).
+  // Throws std::system_error when a thread cannot be started.
   explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -25,6 +28,7 @@ class ThreadPool {
   int num_threads() const { return num_threads_; }
 
   // Calls job(thread_index) once for every index in [0, num_threads). Not reentrant (checked); one caller at a time.
+  // What a job throws (std::bad_alloc) is thrown to the caller once every thread is done; of several, the first.
   void Run(absl::FunctionRef<void(int)> job);
 
   // Splits [0, count) into num_threads nearly equal contiguous ranges, each a multiple of `grain` (but the last), and calls
@@ -36,6 +40,8 @@ class ThreadPool {
 
  private:
   void WorkerLoop(int index);
+  void RunJob(int index) noexcept;
+  void StopWorkers();
 
   const int num_threads_;
   std::vector<std::thread> workers_;
@@ -43,6 +49,8 @@ class ThreadPool {
   alignas(64) std::atomic<uint32_t> generation_{0};  // bumped for each job; the futex workers park on
   alignas(64) std::atomic<int> pending_{0};          // workers that have not finished the current job
   std::atomic<bool> stop_{false};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;  // the first one a job threw
 };
 
 // CPUs this process may run on (affinity mask), at least 1.

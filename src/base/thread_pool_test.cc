@@ -1,12 +1,16 @@
 #include "base/thread_pool.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
+#include <new>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -144,6 +148,37 @@ TEST(ParallelForDynamic, CoversTheRangeOnceInChunksOfTheGrain) {
     }
     EXPECT_EQ(next, count);
   }
+}
+
+TEST(ThreadPool, WhatAJobThrowsReachesTheCallerAndThePoolLivesOn) {
+  ThreadPool pool(3);
+  for (const int thrower : {0, 1, 2}) {
+    std::atomic<int> calls{0};
+    EXPECT_THROW(pool.Run([&](int thread) {
+      ++calls;
+      if (thread == thrower) throw std::bad_alloc();
+    }),
+                 std::bad_alloc);
+    EXPECT_EQ(calls, 3);
+  }
+  EXPECT_THROW(pool.Run([](int) { throw std::bad_alloc(); }), std::bad_alloc);
+  std::atomic<int> calls{0};
+  pool.Run([&](int) { ++calls; });
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(ThreadPoolDeathTest, ThreadsThatCannotBeStartedAreAnException) {
+  const auto start = [] {
+    const rlimit limit = {64 << 20, 64 << 20};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      const ThreadPool pool(200);
+    } catch (const std::system_error& error) {
+      std::exit(error.code() == std::errc::resource_unavailable_try_again ? 0 : 1);
+    }
+    std::exit(2);
+  };
+  EXPECT_EXIT(start(), testing::ExitedWithCode(0), "");
 }
 
 TEST(ThreadPoolDeathTest, NestedRunsAreABugThatIsCaught) {

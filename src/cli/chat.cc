@@ -80,10 +80,16 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
       continue;
     }
     if (line.empty()) continue;
+    const size_t before = messages.size();
     messages.push_back({{"role", "user"}, {"content", line}});
     const absl::Status answered = Answer(bundle, *engine, options.generation, messages);
     if (absl::IsCancelled(answered) && interactive) {
       SetInterruptSignal(0);
+      continue;
+    }
+    if (absl::IsInvalidArgument(answered) && interactive) {  // too long, or no text: the question is taken back
+      std::fprintf(stderr, "%s\n", Printable(answered.message(), 1000).c_str());
+      while (messages.size() > before) messages.erase(messages.size() - 1);
       continue;
     }
     RETURN_IF_ERROR(answered);

@@ -3,22 +3,30 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iostream>
 #include <new>
+#include <system_error>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "cli/version.h"
 
 namespace pith {
 namespace {
 
+constexpr size_t kMaxMessageBytes = 4000;
+
 void AddCommonOptions(CLI::App& app, CommonOptions& options) {
-  app.add_option("--json", options.json_path, "write the result as JSON to FILE, or to stdout with -")->type_name("FILE|-");
+  app.add_option("--json", options.json_path, "write the result as JSON to FILE, or to stdout with -")
+      ->type_name("FILE|-")
+      ->check([](const std::string& path) { return path.empty() ? "expected a file name or -, found an empty text" : ""; }, "");
   app.add_flag("-q,--quiet", options.quiet, "no progress and no notes on stderr");
   app.add_option("-t,--threads", options.threads, "threads (default: every usable CPU)")->check(CLI::Range(1, 256));
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn, error or off")
@@ -26,31 +34,50 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options) {
       ->capture_default_str();
 }
 
+// A result that cannot be written is refused now, not after the work.
+absl::Status CheckJsonPath(const CommonOptions& options) {
+  if (options.json_path.empty() || options.json_to_stdout()) return absl::OkStatus();
+  return Annotate(AtomicFileWriter::Create(options.json_path).status(), "--json");
+}
+
 // Runs one command with every failure turned into a status.
 absl::Status RunGuarded(const CommandFunction& run, const CommonOptions& options) {
   try {
+    RETURN_IF_ERROR(CheckJsonPath(options));
     return run(options);
   } catch (const std::bad_alloc&) {
     return OutOfMemoryError("out of memory");
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) return OutOfMemoryError("cannot start a thread: ", error.what());
+    return BugError("unexpected exception: ", error.what());
   } catch (const std::exception& error) {
     return BugError("unexpected exception: ", error.what());
   }
 }
 
+// One line, whatever names of files and tensors the message quotes.
 int Report(const absl::Status& status) {
   if (status.ok()) return kExitDone;
+  const std::string message = Printable(status.message(), kMaxMessageBytes);
   const int signal = InterruptSignal();
   if (absl::IsCancelled(status) && signal != 0) {
-    std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+    std::fprintf(stderr, "%s\n", message.c_str());
     return 128 + signal;
   }
-  std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "error: %s\n", message.c_str());
   return ToExitCode(status);
+}
+
+// --help, --version and errors of the command line itself.
+int ReportParse(const CLI::App& app, const CLI::ParseError& error) {
+  if (app.exit(error) != 0) return kExitUsage;
+  return std::cout.flush() ? kExitDone : Report(IoError("stdout: ", std::strerror(errno)));
 }
 
 }  // namespace
 
 int RunCommandLine(int argc, const char* const* argv) {
+  ReserveStandardStreams();
   CLI::App app{"pith quantizes an LLM, proves what the quantized model kept, and serves it fast.", "pith"};
   app.require_subcommand(1);
   app.set_version_flag("--version", VersionText());
@@ -67,13 +94,20 @@ int RunCommandLine(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? kExitDone : kExitUsage;
+    return ReportParse(app, error);
   }
   InitLogging(options.log_level);
   SetProgressEnabled(!options.quiet);
   InstallSignalHandlers();
   return Report(RunGuarded(chosen, options));
+}
+
+void AddSeedFlag(CLI::App& app, uint64_t& seed, const char* help) {
+  const auto check = [](const std::string& text) {
+    uint64_t value = 0;
+    return absl::SimpleAtoi(text, &value) ? std::string() : absl::StrCat("expected an integer in [0, 2^64), found ", Printable(text, 40));
+  };
+  app.add_option("--seed", seed, help)->check(check, "")->capture_default_str();
 }
 
 absl::Status PrintResult(absl::string_view text) {

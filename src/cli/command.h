@@ -19,7 +19,7 @@ namespace pith {
 
 // Options every command takes.
 struct CommonOptions {
-  std::string json_path;  // --json FILE|-: where to write the result object; empty: none
+  std::string json_path;  // --json FILE|-: where to write the result object; empty: none. Checked to be writable before the command runs
   bool quiet = false;
   int threads = 0;  // 0: every usable CPU
   std::string log_level = "warn";
@@ -42,6 +42,9 @@ absl::Span<const Command> Commands();
 
 // Parses the command line and runs the command. Returns the exit code; messages go to stderr.
 int RunCommandLine(int argc, const char* const* argv);
+
+// --seed: an integer in [0, 2^64).
+void AddSeedFlag(CLI::App& app, uint64_t& seed, const char* help);
 
 // Writes the result object where --json says ("schema_version" is added). No-op without --json.
 absl::Status WriteJsonResult(const CommonOptions& options, OrderedJson result);

@@ -59,6 +59,7 @@ std::string Table(const std::vector<std::string>& paths, const std::vector<Model
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
   ASSIGN_OR_RETURN(const ModelBundle reference, LoadModel(options.reference, pool));
+  RETURN_IF_ERROR(CheckContext(*reference.model, options.context));
   ASSIGN_OR_RETURN(const Corpus corpus,
                    LoadCorpus(options.data, *reference.tokenizer, {.context = options.context, .limit = options.limit}));
   std::vector<ModelBundle> bundles;
@@ -120,7 +121,7 @@ CommandFunction SetupEval(CLI::App& app) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
-  app.add_option("--seed", options->seed, "seed of the bootstrap")->capture_default_str();
+  AddSeedFlag(app, options->seed, "seed of the bootstrap");
   AddActivationsFlag(app, options->activations);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }

@@ -47,7 +47,7 @@ void AddGenerationFlags(CLI::App& app, GenerationFlags& flags) {
   app.add_option("--presence-penalty", flags.presence_penalty, "subtract from the logits of tokens already generated")
       ->capture_default_str();
   app.add_option("--frequency-penalty", flags.frequency_penalty, "subtract once per occurrence")->capture_default_str();
-  app.add_option("--seed", flags.seed, "the same seed gives the same tokens")->capture_default_str();
+  AddSeedFlag(app, flags.seed, "the same seed gives the same tokens");
   app.add_option("-n,--max-tokens", flags.max_tokens, "tokens to generate at most")->check(CLI::Range(0, 1 << 20))->capture_default_str();
   app.add_flag("--ignore-eos", flags.ignore_eos, "go on after an end-of-sequence token");
   app.add_option("--prefill-chunk", flags.prefill_chunk, "prompt tokens per forward pass (never changes the result)")

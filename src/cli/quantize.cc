@@ -109,7 +109,7 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("--ignore", options->ignore, "modules to leave as they are, beside lm_head: a name, or re: and a regular expression");
   app.add_flag("--no-clip-search", options->no_clip_search, "scales from the largest weight alone");
   app.add_flag("--dry-run", options->dry_run, "show what would be written, and stop");
-  app.add_option("--seed", options->seed, "seed of methods that draw")->capture_default_str();
+  AddSeedFlag(app, options->seed, "seed of methods that draw");
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

@@ -1,6 +1,9 @@
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <optional>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
@@ -16,7 +19,8 @@ namespace {
 
 struct Options {
   GemmActivation activations = GemmActivation::kInt16;
-  std::string model, prompt, system;
+  std::string model, system;
+  std::optional<std::string> prompt;  // absent: standard input
   bool chat = false;
   int64_t context = 0;
   GenerationFlags generation;
@@ -32,6 +36,7 @@ absl::StatusOr<std::string> ReadStandardInput() {
     text.append(buffer, n);
     if (text.size() > (size_t{64} << 20)) return UsageError("standard input: expected a prompt of at most 64 MiB");
   }
+  if (std::ferror(stdin) != 0) return IoError("standard input: ", std::strerror(errno));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text;
 }
@@ -45,8 +50,9 @@ absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ModelBundle& bundle, con
 }
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
-  std::string prompt = options.prompt;
-  if (prompt.empty()) {
+  if (!options.system.empty() && !options.chat) return UsageError("--system: expected together with --chat, found alone");
+  std::string prompt = options.prompt.value_or("");
+  if (!options.prompt.has_value()) {
     if (isatty(STDIN_FILENO)) return UsageError("prompt: expected an argument or text on standard input, found neither");
     ASSIGN_OR_RETURN(prompt, ReadStandardInput());
   }

@@ -9,7 +9,9 @@
 #include "compression/modifier.h"
 #include "compression/pipelines/data_free.h"
 #include "model/decoder_config.h"
+#include "model/weight_check.h"
 #include "quantization/formats/format_table.h"
+#include "quantization/module_pattern.h"
 
 namespace pith {
 namespace {
@@ -168,7 +170,9 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
     return NotSupportedError(reader.path(), ": expected a dense Hugging Face directory, found ", reader.format(),
                              "; pith convert IN -o OUT makes one");
   }
-  RETURN_IF_ERROR(Annotate(ParseDecoderConfig(reader.config()).status(), JoinPath(reader.path(), "config.json")));
+  const absl::StatusOr<DecoderConfig> decoder = ParseDecoderConfig(reader.config());
+  if (!decoder.ok()) return Annotate(decoder.status(), reader.path());
+  RETURN_IF_ERROR(Annotate(CheckWeights(reader, *decoder), reader.path()));
   CompressionPlan plan;
   ASSIGN_OR_RETURN(plan.model_dtype, ModelDType(reader, reader.WeightNames()));
   // Which modules are targeted does not depend on the group size, which needs their row lengths.

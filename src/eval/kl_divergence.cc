@@ -59,11 +59,7 @@ absl::Status CheckModel(const DecoderModel& reference, const DecoderModel& model
   if (model.config().vocab_size != reference.config().vocab_size) {
     return UsageError("vocab_size: expected that of the reference, ", reference.config().vocab_size, ", found ", model.config().vocab_size);
   }
-  if (context > model.config().max_position_embeddings) {
-    return UsageError("--context: expected at most max_position_embeddings = ", model.config().max_position_embeddings, ", found ",
-                      context);
-  }
-  return absl::OkStatus();
+  return CheckContext(model, context);
 }
 
 // Positions whose next token is scored: [FirstScored, window - 1).
@@ -130,12 +126,17 @@ QualityMetrics SummarizeTokens(absl::Span<const ScoredToken> tokens, const Corpu
 
 }  // namespace
 
+absl::Status CheckContext(const DecoderModel& model, int64_t context) {
+  if (context <= model.config().max_position_embeddings) return absl::OkStatus();
+  return UsageError("--context: expected at most max_position_embeddings = ", model.config().max_position_embeddings, ", found ", context);
+}
+
 absl::StatusOr<std::vector<std::vector<ScoredToken>>> CompareModels(DecoderModel& reference, absl::Span<DecoderModel* const> models,
                                                                     const Corpus& corpus, const ComparisonOptions& options,
                                                                     ThreadPool& pool) {
   std::vector<std::unique_ptr<WindowRunner>> runners;
-  ASSIGN_OR_RETURN(auto first, WindowRunner::Create(reference, corpus.context, std::nullopt));
   RETURN_IF_ERROR(CheckModel(reference, reference, corpus.context));
+  ASSIGN_OR_RETURN(auto first, WindowRunner::Create(reference, corpus.context, std::nullopt));
   runners.push_back(std::move(first));
   for (DecoderModel* model : models) {
     RETURN_IF_ERROR(CheckModel(reference, *model, corpus.context));

@@ -47,6 +47,9 @@ struct ScoredToken {
   int64_t position = 0;  // of the predicted token in its window
 };
 
+// Errors: kInvalidArgument when windows of `context` tokens are longer than the model can run.
+absl::Status CheckContext(const DecoderModel& model, int64_t context);
+
 // One vector per model. Same bits for any number of threads and any chunk. Errors: kInvalidArgument when vocabularies differ in size or a
 // window is longer than a model's context; kDataLoss for logits that are not finite (model and position named).
 absl::StatusOr<std::vector<std::vector<ScoredToken>>> CompareModels(DecoderModel& reference, absl::Span<DecoderModel* const> models,

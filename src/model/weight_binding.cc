@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/interrupt.h"
 #include "base/status.h"
+#include "model/weight_check.h"
 #include "nn/dense_weight.h"
 
 namespace pith {
@@ -35,7 +36,7 @@ class Binder {
   absl::Status BindEmbeddingAndHead(BoundDecoder& out);
 
  private:
-  absl::StatusOr<Weight> ReadMatrix(const std::string& name, int64_t out, int64_t in);
+  absl::StatusOr<Weight> ReadMatrix(const std::string& name);
   absl::StatusOr<std::vector<float>> ReadBias(const std::string& module, int64_t out, bool expected);
   absl::StatusOr<RmsNorm> ReadNorm(const std::string& name, int64_t dim);
   absl::StatusOr<std::optional<RmsNorm>> ReadLayerNorm(int64_t layer, const char* name, int64_t dim);
@@ -51,14 +52,10 @@ class Binder {
   int64_t matrices_read_ = 0;
 };
 
-absl::StatusOr<Weight> Binder::ReadMatrix(const std::string& name, int64_t out, int64_t in) {
+absl::StatusOr<Weight> Binder::ReadMatrix(const std::string& name) {
   RETURN_IF_ERROR(CheckInterrupted());
   ASSIGN_OR_RETURN(Weight weight, reader_.ReadWeight(name));
   weight.name = name;
-  const Shape found = weight.dense.has_value() ? weight.dense->shape : Shape{weight.quantized->out, weight.quantized->in};
-  if (found != Shape{out, in}) {
-    return BadFileError(name, ".weight: expected [", out, ", ", in, "] from config.json, found ", ShapeName(found));
-  }
   if (progress_) progress_(++matrices_read_, num_matrices_);
   return weight;
 }
@@ -103,7 +100,7 @@ absl::Status Binder::BindAttention(DecoderLayer& layer) {
   std::vector<std::vector<float>> biases;
   for (const auto& part : kParts) {
     const std::string name = map_.Layer(layer.index, part.module);
-    ASSIGN_OR_RETURN(weights.emplace_back(), ReadMatrix(name, part.out, hidden));
+    ASSIGN_OR_RETURN(weights.emplace_back(), ReadMatrix(name));
     ASSIGN_OR_RETURN(biases.emplace_back(), ReadBias(name, part.out, config_.qkv_bias));
   }
   std::vector<LinearSource> sources;
@@ -111,7 +108,7 @@ absl::Status Binder::BindAttention(DecoderLayer& layer) {
   ASSIGN_OR_RETURN(layer.qkv, Linear::Load(sources, context_));
 
   const std::string o_name = map_.Layer(layer.index, "self_attn.o_proj");
-  ASSIGN_OR_RETURN(const Weight o_weight, ReadMatrix(o_name, hidden, queries));
+  ASSIGN_OR_RETURN(const Weight o_weight, ReadMatrix(o_name));
   ASSIGN_OR_RETURN(std::vector<float> o_bias, ReadBias(o_name, hidden, config_.o_bias));
   ASSIGN_OR_RETURN(layer.o, Linear::Load({SourceOf(o_weight, std::move(o_bias))}, context_));
   if (!config_.qk_norm) return absl::OkStatus();
@@ -122,16 +119,16 @@ absl::Status Binder::BindAttention(DecoderLayer& layer) {
 
 absl::Status Binder::BindMlp(DecoderLayer& layer) {
   const int64_t hidden = config_.hidden_size, intermediate = config_.intermediate_size;
-  const auto load = [&](const char* module, int64_t out, int64_t in, Weight& weight) -> absl::StatusOr<LinearSource> {
+  const auto load = [&](const char* module, int64_t out, Weight& weight) -> absl::StatusOr<LinearSource> {
     const std::string name = map_.Layer(layer.index, module);
-    ASSIGN_OR_RETURN(weight, ReadMatrix(name, out, in));
+    ASSIGN_OR_RETURN(weight, ReadMatrix(name));
     ASSIGN_OR_RETURN(std::vector<float> bias, ReadBias(name, out, config_.mlp_bias));
     return SourceOf(weight, std::move(bias));
   };
   Weight gate_weight, up_weight, down_weight;  // own what the sources borrow
-  ASSIGN_OR_RETURN(const LinearSource gate, load("mlp.gate_proj", intermediate, hidden, gate_weight));
-  ASSIGN_OR_RETURN(const LinearSource up, load("mlp.up_proj", intermediate, hidden, up_weight));
-  ASSIGN_OR_RETURN(const LinearSource down, load("mlp.down_proj", hidden, intermediate, down_weight));
+  ASSIGN_OR_RETURN(const LinearSource gate, load("mlp.gate_proj", intermediate, gate_weight));
+  ASSIGN_OR_RETURN(const LinearSource up, load("mlp.up_proj", intermediate, up_weight));
+  ASSIGN_OR_RETURN(const LinearSource down, load("mlp.down_proj", hidden, down_weight));
   ASSIGN_OR_RETURN(layer.mlp, GatedMlp::Load(gate, up, down, config_.activation, context_));
   return absl::OkStatus();
 }
@@ -151,11 +148,11 @@ absl::StatusOr<DecoderLayer> Binder::BindLayer(int64_t index) {
 
 absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
   ASSIGN_OR_RETURN(RmsNorm norm, ReadNorm(map_.FinalNorm(), config_.hidden_size));
-  ASSIGN_OR_RETURN(Weight table, ReadMatrix(map_.Embedding(), config_.vocab_size, config_.hidden_size));
+  ASSIGN_OR_RETURN(Weight table, ReadMatrix(map_.Embedding()));
   const bool tied = config_.tie_word_embeddings;
   std::optional<Weight> untied;
   if (!tied) {
-    ASSIGN_OR_RETURN(untied, ReadMatrix(map_.head, config_.vocab_size, config_.hidden_size));
+    ASSIGN_OR_RETURN(untied, ReadMatrix(map_.head));
   } else if (progress_) {
     progress_(++matrices_read_, num_matrices_);
   }
@@ -184,6 +181,7 @@ absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
 
 absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
                                          const ComputeContext& context, const std::function<void(int64_t, int64_t)>& progress) {
+  RETURN_IF_ERROR(CheckWeights(reader, config, map));
   BoundDecoder out;
   out.rotary = std::make_unique<RotaryEmbedding>(config.rope, config.head_dim, config.max_position_embeddings);
   if (config.rope_local != config.rope) {

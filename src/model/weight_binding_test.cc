@@ -57,7 +57,7 @@ TEST_F(WeightBinding, LoadNamesWhatIsWrongWithAWeight) {
 
   artifact = SyntheticArtifact::Random(TinyConfig("llama"), 1);
   artifact->Set("model.layers.0.input_layernorm.weight", {31}, std::vector<float>(31, 1.0f));
-  EXPECT_THAT(LoadError(*artifact), HasSubstr("model.layers.0.input_layernorm.weight: expected [32], found [31]"));
+  EXPECT_THAT(LoadError(*artifact), HasSubstr("model.layers.0.input_layernorm.weight: expected [32] from config.json, found [31]"));
   artifact = SyntheticArtifact::Random(TinyConfig("llama"), 1);
   artifact->mutable_config()["tie_word_embeddings"] = false;
   EXPECT_THAT(LoadError(*artifact), HasSubstr("lm_head.weight"));

@@ -1,0 +1,178 @@
+"""The subcommands under hostile conditions: closed streams, odd flags, killed runs, no memory, contradictions. Every failure has its exit code,
+is one line, and leaves nothing half-written."""
+import json
+import os
+import pty
+import resource
+import signal
+import subprocess
+import time
+
+import harness
+import tiny_model
+from harness import PITH, run, run_json
+
+
+def shell(command, **options):
+    return subprocess.run(["/bin/bash", "-c", command], capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+class StandardStreamTest(harness.Case):
+    def test_a_closed_stream_never_becomes_an_output_file(self):
+        whole = run_json("quantize", self.model, "-o", self.scratch / "whole")["report"]
+        expected = (self.scratch / "whole/model.safetensors").read_bytes()
+        for i, closed in enumerate(("2>&-", "<&- 2>&-")):
+            out = self.scratch / f"closed-{i}"
+            self.assertEqual(shell(f"'{PITH}' quantize '{self.model}' -o '{out}' {closed}").returncode, 0)
+            self.assertTrue((out / "model.safetensors").read_bytes() == expected, closed)
+        self.assertEqual(len(whole["layers"]), 14)
+        self.assertExit(shell(f"'{PITH}' convert '{self.model}' -o '{self.scratch}/no-stdout' >&-"), 74, "stdout")
+
+    def test_help_that_could_not_be_printed_is_no_success(self):
+        for arguments in ("--help", "run --help", "--version"):
+            self.assertExit(shell(f"'{PITH}' {arguments} >/dev/full"), 74, "stdout")
+
+    def test_standard_input_that_cannot_be_read_is_an_io_error(self):
+        self.assertExit(shell(f"'{PITH}' run '{self.model}' -n 2 </tmp"), 74, "standard input")
+
+
+class FlagTest(harness.Case):
+    def test_seeds_outside_64_bits_are_refused(self):
+        text = self.scratch / "seed.txt"
+        text.write_text("It rained on the roof of the mill. " * 20, encoding="utf-8")
+        for seed in ("-1", "18446744073709551616", "1e3", ""):
+            for command in (["run", self.model, "x", "-n", 1], ["quantize", self.model, "-o", self.scratch / "seed", "--dry-run"],
+                            ["eval", self.model, "--reference", self.model, "--data", text, "--context", 64]):
+                self.assertExit(run(*command, f"--seed={seed}"), 2, "--seed")
+        self.assertExit(run("run", self.model, "x", "-n", 1, "--seed", "18446744073709551615"), 0)
+
+    def test_an_empty_prompt_does_not_wait_for_standard_input(self):
+        read_end, write_end = os.pipe()
+        try:
+            self.assertExit(run("run", self.model, "", stdin=read_end, timeout=30), 2, "prompt")
+        finally:
+            os.close(read_end)
+            os.close(write_end)
+
+    def test_flags_that_would_be_ignored_are_refused(self):
+        self.assertExit(run("run", self.model, "x", "--system", "be brief"), 2, "--system", "--chat")
+        self.assertExit(run("run", self.model, "x", "--json", ""), 2, "--json")
+        self.assertExit(run("run", "", "x"), 66, "path")
+
+    def test_ignore_patterns_must_be_valid_and_match(self):
+        out = self.scratch / "ignore"
+        for pattern in ("", "re:(", "model.layers.0.mlp.up_prj", "re:.*nothing"):
+            self.assertExit(run("quantize", self.model, "-o", out, "--ignore", pattern), 2, "--ignore")
+        self.assertFalse(out.exists())
+        plan = run_json("quantize", self.model, "-o", out, "--dry-run", "--ignore", "re:.*down_proj", "--ignore", "lm_head")["plan"]
+        self.assertEqual(len([t for t in plan["tensors"] if t["name"].endswith("weight_packed")]), 12)
+
+    def test_a_context_beyond_the_model_is_refused_before_the_text_is_read(self):
+        self.assertExit(run("eval", self.model, "--reference", self.model, "--data", self.scratch / "absent.txt", "--context", 513), 2, "--context", "512")
+
+    def test_a_json_file_that_cannot_be_written_is_refused_before_the_work(self):
+        out = self.scratch / "early"
+        for path in ("/nowhere/result.json", self.scratch):
+            self.assertExit(run("quantize", self.model, "-o", out, "--json", path), 73, str(path))
+            self.assertFalse(out.exists())
+
+
+class ModelTest(harness.Case):
+    def test_quantize_checks_names_and_shapes_against_the_config(self):
+        cases = {
+            "missing": lambda t: t.pop("model.layers.1.mlp.up_proj.weight") is None or {},
+            "transposed": lambda t: t.update({"model.layers.1.mlp.up_proj.weight": t["model.layers.1.mlp.down_proj.weight"]}) or {},
+            "layers": lambda t: {"num_hidden_layers": 3},
+        }
+        for name, spoil in cases.items():
+            model = tiny_model.write(self.scratch / f"spoilt-{name}", spoil=spoil)
+            for arguments in (["--dry-run"], []):
+                self.assertExit(run("quantize", model, "-o", self.scratch / "spoilt-out", *arguments), 65, "model.layers.")
+            self.assertFalse((self.scratch / "spoilt-out").exists())
+
+    def test_control_characters_of_files_never_reach_the_terminal(self):
+        model = self.scratch / "evil\x1b[31m\nname"
+        tiny_model.write(model, spoil=lambda t: t.pop("model.norm.weight") is None or {})
+        finished = run("run", model, "x", "--quiet")
+        self.assertEqual(finished.returncode, 65)
+        self.assertEqual(finished.stderr.count("\n"), 1, finished.stderr)
+        self.assertNotIn("\x1b", finished.stderr)
+
+
+class LifeTest(harness.Case):
+    def start(self, *arguments, **options):
+        return subprocess.Popen([PITH, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+
+    def partials(self):
+        return [path for path in self.scratch.iterdir() if ".partial-" in path.name]
+
+    def wait_for_partial(self):
+        deadline = time.monotonic() + 30
+        while not self.partials() and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    def test_the_next_run_clears_what_a_killed_one_left_but_not_what_a_live_one_writes(self):
+        big = tiny_model.write(self.scratch / "big", hidden=512, inter=2048, layers=3, heads=8, kv_heads=4)
+        out = self.scratch / "out"
+        killed = self.start("quantize", big, "-o", out)
+        self.wait_for_partial()
+        killed.kill()
+        killed.wait()
+        left = self.partials()
+        self.assertEqual(len(left), 1)
+        live = self.start("quantize", big, "-o", out)
+        while self.partials() in ([], left) and live.poll() is None:
+            time.sleep(0.005)
+        mine = [path for path in self.partials() if path not in left]
+        self.assertExit(run("quantize", self.model, "-o", out, "--threads", 1), 0)
+        self.assertFalse(left[0].exists())
+        self.assertTrue(live.wait(60) == 73 or not mine, "the second finds the first's artifact in its place")
+        self.assertEqual(self.partials(), [])
+        self.assertExit(run("inspect", out, "--json", "-"), 0)
+
+    def test_a_hangup_cleans_up(self):
+        big = tiny_model.write(self.scratch / "hangup", hidden=512, inter=2048, layers=3, heads=8, kv_heads=4)
+        process = self.start("quantize", big, "-o", self.scratch / "hangup-out", "--threads", 1)
+        self.wait_for_partial()
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.wait(60), 129)
+        self.assertEqual(self.partials(), [])
+
+    def test_under_nohup_a_hangup_changes_nothing(self):
+        process = self.start("quantize", self.model, "-o", self.scratch / "nohup", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.wait(60), 0)
+
+    def test_no_memory_and_no_threads_are_exit_71(self):
+        big = tiny_model.write(self.scratch / "memory", hidden=512, inter=2048, layers=3, heads=8, kv_heads=4)
+
+        text = self.scratch / "text.txt"
+        text.write_text("It rained on the roof of the mill. " * 20, encoding="utf-8")
+
+        def limited(mib):
+            return lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
+        for command in (["run", big, "x", "-n", 2], ["quantize", big, "-o", self.scratch / "memory-out"], ["convert", big, "-o", self.scratch / "memory-out"],
+                        ["eval", big, "--reference", big, "--data", text, "--context", 64]):
+            for mib in (24, 40, 64):
+                finished = run(*command, preexec_fn=limited(mib))
+                expected = (71,) if mib == 24 else (0, 71)
+                self.assertIn(finished.returncode, expected, f"{command[0]} in {mib} MiB: {finished.stderr}")
+            subprocess.run(["rm", "-rf", self.scratch / "memory-out"], check=True)
+        self.assertExit(run("serve", self.model, "--port", 0, preexec_fn=limited(24)), 71)
+        self.assertEqual(self.partials(), [])
+
+    def test_a_chat_survives_a_conversation_that_is_too_long(self):
+        leader, follower = pty.openpty()
+        with subprocess.Popen([PITH, "chat", str(self.model), "-n", "2"], stdin=follower, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            os.close(follower)
+            for line in ("x" * 900, "/clear", "hi", "/exit"):
+                os.write(leader, line.encode() + b"\n")
+            output, errors = process.communicate(timeout=60)
+            os.close(leader)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("/clear starts afresh", errors)
+        self.assertTrue(output.strip() or output, "the question after /clear is answered")
+
+
+if __name__ == "__main__":
+    harness.main()
