@@ -1,10 +1,9 @@
-// The parts of Boost.Asio and Boost.Beast the server uses. Included by http_server.cc alone: they are slow to compile.
+// The parts of Boost.Asio and Boost.Beast the server uses. Included by the http_* files alone: they are slow to compile.
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>

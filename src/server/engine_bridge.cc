@@ -25,6 +25,9 @@ void EngineBridge::Stop() {
 absl::StatusOr<std::vector<RequestId>> EngineBridge::Submit(std::vector<Submission> submissions) {
   for (const Submission& submission : submissions) RETURN_IF_ERROR(engine_->Check(submission.request));
   const auto count = static_cast<int64_t>(submissions.size());
+  if (count > max_waiting_) {  // no time to wait would help
+    return FieldError("n", "expected at most ", max_waiting_, " choices of one request (prompts times n), found ", count);
+  }
   const std::lock_guard lock(mutex_);
   if (draining_) return UnavailableError("the server is shutting down");
   if (num_live_ + count > max_waiting_) {
@@ -112,6 +115,14 @@ void EngineBridge::Deliver(std::vector<RequestOutput> outputs) {
   }
 }
 
+absl::StatusOr<std::vector<RequestOutput>> EngineBridge::Step() {
+  try {
+    return engine_->Step();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError("out of memory");
+  }
+}
+
 void EngineBridge::Loop() {
   std::unique_lock lock(mutex_);
   while (TakeMail(lock)) {
@@ -120,10 +131,10 @@ void EngineBridge::Loop() {
       continue;
     }
     lock.unlock();
-    auto outputs = engine_->Step();
+    auto outputs = Step();
     if (outputs.ok()) {
       Deliver(*std::move(outputs));
-    } else {  // a bug of ours: nothing the engine holds can go on
+    } else {  // a bug of ours or no memory: nothing the engine holds can go on
       spdlog::error("engine: {}", std::string(outputs.status().message()));
       std::vector<RequestOutput> failed;
       for (const auto& [id, callback] : callbacks_) {

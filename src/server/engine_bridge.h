@@ -34,8 +34,8 @@ class EngineBridge {
     OnOutput on_output;
   };
 
-  // Queues all of them, or none, and returns their ids in order. Errors: those of Engine::Check (kInvalidArgument), kResourceExhausted when
-  // the queue is full, kUnavailable when draining.
+  // Queues all of them, or none, and returns their ids in order. Errors: those of Engine::Check (kInvalidArgument), kInvalidArgument when
+  // they are more than the queue can ever hold, kResourceExhausted when it is full, kUnavailable when draining.
   absl::StatusOr<std::vector<RequestId>> Submit(std::vector<Submission> submissions);
   void Abort(RequestId id);
 
@@ -53,6 +53,7 @@ class EngineBridge {
 
  private:
   void Loop();
+  absl::StatusOr<std::vector<RequestOutput>> Step();
   // Takes over what callers have put in. Returns false when it is time to end.
   bool TakeMail(std::unique_lock<std::mutex>& lock);
   void Deliver(std::vector<RequestOutput> outputs);

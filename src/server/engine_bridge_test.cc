@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <mutex>
 
 #include "base/status.h"
 #include "engine/synthetic_model.h"
@@ -68,13 +69,29 @@ TEST(EngineBridgeTest, RefusesAllOrNothing) {
   SyntheticModel model;
   const auto bridge = MakeBridge(model, 2);
   Collector collector;
-  std::vector<EngineBridge::Submission> three;
-  for (int i = 0; i < 3; ++i) three.push_back({MakeRequest(5), collector.Callback()});
-  EXPECT_TRUE(absl::IsResourceExhausted(bridge->Submit(std::move(three)).status()));
-  EXPECT_EQ(bridge->num_live(), 0);
+  std::mutex gate;  // while it is held, the first output holds up the engine
+  const auto make = [&](int count) {
+    std::vector<EngineBridge::Submission> submissions;
+    for (int i = 0; i < count; ++i) {
+      submissions.push_back({MakeRequest(5), [&, on_output = collector.Callback()](RequestOutput output) {
+                               const std::lock_guard wait(gate);
+                               on_output(std::move(output));
+                             }});
+    }
+    return submissions;
+  };
+  EXPECT_EQ(ErrorField(bridge->Submit(make(3)).status()), "n");  // more than the queue ever holds
+  {
+    const std::lock_guard hold(gate);
+    ASSERT_TRUE(bridge->Submit(make(1)).ok());
+    EXPECT_TRUE(absl::IsResourceExhausted(bridge->Submit(make(2)).status()));
+    EXPECT_EQ(bridge->num_live(), 1);
+  }
+  EXPECT_EQ(collector.finished.get_future().get(), FinishReason::kLength);
   EXPECT_EQ(ErrorField(bridge->Submit({{MakeRequest(-1), collector.Callback()}}).status()), "max_tokens");
   bridge->StartDraining();
   EXPECT_TRUE(absl::IsUnavailable(bridge->Submit({{MakeRequest(5), collector.Callback()}}).status()));
+  bridge->Stop();  // no callback runs when what it refers to goes
 }
 
 TEST(EngineBridgeTest, StopEndsWhatRuns) {

@@ -78,7 +78,7 @@ absl::Status GenerationSession::Start(std::vector<SessionPrompt> prompts) {
     submissions.push_back({.request = MakeRequest(choices_[i].prompt, choices_[i].index), .on_output = [self, i](RequestOutput output) {
                              self->context_.worker->Post([self, i, output = std::move(output)]() mutable {
                                const std::lock_guard worker_lock(self->mutex_);
-                               self->Handle(self->choices_[i], std::move(output));
+                               self->HandleGuarded(self->choices_[i], std::move(output));
                              });
                            }});
   }
@@ -99,6 +99,15 @@ void GenerationSession::AbortAll() {
   dead_ = true;
   for (const Choice& choice : choices_) {
     if (choice.finish == FinishReason::kNone) context_.bridge->Abort(choice.id);
+  }
+}
+
+// Without memory for an answer, the request ends instead of hanging.
+void GenerationSession::HandleGuarded(Choice& choice, RequestOutput output) {
+  try {
+    Handle(choice, std::move(output));
+  } catch (const std::bad_alloc&) {
+    if (!dead_) FailResponse(MakeApiError(503, "out of memory"));
   }
 }
 

@@ -50,6 +50,7 @@ class GenerationSession : public std::enable_shared_from_this<GenerationSession>
 
   Request MakeRequest(const SessionPrompt& prompt, int64_t index) const;
   // On the output worker, with mutex_ held.
+  void HandleGuarded(Choice& choice, RequestOutput output);
   void Handle(Choice& choice, RequestOutput output);
   void AddTokens(Choice& choice, RequestOutput& output);
   void EndChoice(Choice& choice, FinishReason finish);

@@ -14,7 +14,7 @@ using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
   std::string method;  // "GET", "POST", ...
-  std::string path;    // without the query
+  std::string path;    // decoded, without the query
   std::string query;   // after '?', undecoded
   HttpHeaders headers;
   std::string body;
@@ -45,5 +45,8 @@ class Responder {
   // Calls `callback` once if the client disconnects before the answer is complete; at once if it already has. Replaces an earlier one.
   virtual void OnDisconnect(std::function<void()> callback) = 0;
 };
+
+// Path and query of a request target in origin form ("/path?query") or absolute form ("http://host/path?query"); %XX of the path decoded.
+void SplitTarget(absl::string_view target, std::string* path, std::string* query);
 
 }  // namespace pith

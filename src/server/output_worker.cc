@@ -1,6 +1,9 @@
 #include "server/output_worker.h"
 
+#include <exception>
 #include <utility>
+
+#include "base/log.h"
 
 namespace pith {
 
@@ -21,6 +24,14 @@ void OutputWorker::Post(std::function<void()> job) {
   wake_.notify_one();
 }
 
+void OutputWorker::RunJob(const std::function<void()>& job) {
+  try {
+    job();
+  } catch (const std::exception& error) {
+    spdlog::error("output: {}", error.what());
+  }
+}
+
 void OutputWorker::Loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -28,7 +39,7 @@ void OutputWorker::Loop() {
     if (jobs_.empty()) return;
     std::deque<std::function<void()>> batch = std::exchange(jobs_, {});
     lock.unlock();
-    for (std::function<void()>& job : batch) job();
+    for (std::function<void()>& job : batch) RunJob(job);
     batch.clear();  // what jobs hold is let go outside the lock
     lock.lock();
   }

@@ -21,6 +21,7 @@ class OutputWorker {
   void Post(std::function<void()> job);
 
  private:
+  static void RunJob(const std::function<void()>& job);
   void Loop();
 
   std::mutex mutex_;

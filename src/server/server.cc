@@ -26,8 +26,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
 
 Server::~Server() {
   if (http_ != nullptr) http_->StopAccepting();
-  bridge_->Stop();  // ends what still runs; later requests are refused
-  http_.reset();    // no handler and no disconnect callback runs after this
+  if (bridge_ != nullptr) bridge_->Stop();  // ends what still runs; later requests are refused
+  http_.reset();                            // no handler and no disconnect callback runs after this
   worker_.reset();
   bridge_.reset();
 }

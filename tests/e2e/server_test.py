@@ -1,6 +1,7 @@
 """The HTTP server: bodies, validation, streams, hostile clients, batching that never changes an answer, draining."""
 import concurrent.futures
 import json
+import resource
 import signal
 import socket
 import time
@@ -17,7 +18,7 @@ BAD_FIELDS = [
     ({"max_tokens": -1}, "max_tokens"), ({"max_tokens": 1.5}, "max_tokens"), ({"max_tokens": 10 ** 30}, "max_tokens"), ({"max_tokens": 100000}, "max_tokens"),
     ({"n": 0}, "n"), ({"n": 10000}, "n"), ({"n": -1}, "n"), ({"stop": ""}, "stop"), ({"stop": ["a"] * 17}, "stop"), ({"stop": 5}, "stop"), ({"stop": ["x" * 300]}, "stop"),
     ({"logit_bias": {"99999": 1}}, "logit_bias"), ({"logit_bias": {"a": 1}}, "logit_bias"), ({"logit_bias": {"1": 101}}, "logit_bias"), ({"logit_bias": []}, "logit_bias"),
-    ({"stream_options": {"include_usage": True}}, "stream_options"), ({"stream": "yes"}, "stream"), ({"seed": "x"}, "seed"), ({"min_tokens": -1}, "min_tokens"),
+    ({"stream_options": {"include_usage": True}}, "stream_options"), ({"stream": "yes"}, "stream"), ({"seed": "x"}, "seed"), ({"seed": 9223372036854775808.0}, "seed"), ({"seed": 2 ** 63}, "seed"), ({"min_tokens": -1}, "min_tokens"),
     ({"response_format": {"type": "json_object"}}, "response_format"), ({"response_format": 5}, "response_format"),
 ]
 BAD_COMPLETIONS = [({"prompt": None}, "prompt"), ({"prompt": 5}, "prompt"), ({"prompt": []}, "prompt"), ({"prompt": ""}, "prompt"), ({"prompt": [[]]}, "prompt"),
@@ -161,6 +162,12 @@ class ApiTest(ServerCase):
         self.assertEqual(self.server.request("POST", "/health", b"")[0], 405)
         self.assertEqual(self.server.request("HEAD", "/health")[0], 200)
 
+    def test_paths_may_be_absolute_or_escaped(self):
+        for target in ("/v1/models/%74iny", "http://localhost/v1/models/tiny?x=1", "/%76%31/models/tiny"):
+            with socket.create_connection(("127.0.0.1", self.server.port), timeout=10) as client:
+                client.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                self.assertIn(b" 200 ", client.recv(65536)[:20], target)
+
     def test_metrics_are_prometheus_text(self):
         from prometheus_client.parser import text_string_to_metric_families
         self.complete()
@@ -192,14 +199,31 @@ class HostileTest(ServerCase):
         for data in (b"NONSENSE\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
                      b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n",
                      b"GET / HTTP/1.1\r\n" + b"X: " + b"a" * 80000 + b"\r\n\r\n",
-                     b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n"):
+                     b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+                     b"GET /health HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\nGET /v1/models HTTP/1.1\r\n\r\n",
+                     b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"):
             reply = self.raw(data)
             self.assertRegex(reply[:12], rb"HTTP/1\.[01] 4\d\d", data[:40])
+            self.assertEqual(reply.count(b"HTTP/1."), 1, "nothing of a refused request is taken for the next")
         self.assertEqual(self.complete()[0], 200)
 
     def test_a_body_over_the_limit_is_413(self):
         reply = self.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 40000000\r\n\r\n" + b" " * 1000)
         self.assertIn(b" 413 ", reply[:20])
+        self.assertEqual(self.server.request("POST", "/v1/completions", b" " * (33 << 20))[0], 413)  # seen by a client that sends it all first
+
+    def test_a_request_that_does_not_arrive_in_time_is_408(self):
+        for data in (b"GET /hea", b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"):
+            reply = self.raw(data, seconds=35)
+            self.assertIn(b" 408 ", reply[:20], data)
+            self.assertIn(b"invalid_request_error", reply)
+
+    def test_a_stream_to_http_1_0_is_not_chunked(self):
+        body = json.dumps({"prompt": "x", "max_tokens": 4, "ignore_eos": True, "stream": True}).encode()
+        head, _, stream = self.raw(b"POST /v1/completions HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: %d\r\n\r\n" % len(body) + body).partition(b"\r\n\r\n")
+        self.assertNotIn(b"chunked", head)
+        self.assertTrue(stream.startswith(b"data: "), stream[:40])
+        self.assertEqual(len(events(stream.decode())), 5)
 
     def test_clients_that_go_away_free_their_blocks(self):
         for stream in (False, True):
@@ -213,6 +237,38 @@ class HostileTest(ServerCase):
                 client.close()
             self.assertTrue(self.server.wait_for_metric("vllm:num_requests_running", 0))
             self.assertTrue(self.server.wait_for_metric("vllm:kv_cache_usage_perc", 0))
+
+    def test_a_client_that_goes_away_behind_a_pipelined_request_frees_its_blocks(self):
+        body = json.dumps({"prompt": ["x"] * 64, "n": 4, "max_tokens": 500, "ignore_eos": True}).encode()
+        request = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        before = self.server.metric("vllm:generation_tokens_total")
+        with socket.create_connection(("127.0.0.1", self.server.port)) as client:
+            client.sendall(request * 2)
+            while self.server.metric("vllm:num_requests_running") == 0:
+                time.sleep(0.005)
+        self.assertTrue(self.server.wait_for_metric("vllm:num_requests_running", 0))
+        self.assertTrue(self.server.wait_for_metric("vllm:num_requests_waiting", 0))
+        self.assertLess(self.server.metric("vllm:generation_tokens_total") - before, 256 * 500)
+
+    def test_a_request_beyond_the_queue_is_400_since_waiting_would_not_help(self):
+        status, reply = self.server.post("/v1/completions", {"prompt": ["x"] * 64, "n": 16, "max_tokens": 1})
+        self.assertEqual((status, reply["error"]["param"]), (400, "n"))
+
+    def test_a_server_out_of_memory_lives_on(self):
+        with Server(self.model) as server:
+            pages = int(open(f"/proc/{server.process.pid}/statm", encoding="utf-8").read().split()[0])
+            limit = pages * resource.getpagesize() + (24 << 20)
+            resource.prlimit(server.process.pid, resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+            for body in (b" " * (31 << 20), json.dumps({"prompt": "a" * (30 << 20), "max_tokens": 1}).encode(),
+                         json.dumps({"prompt": [1] * 4_000_000, "max_tokens": 1}).encode()):
+                try:
+                    self.assertIn(server.request("POST", "/v1/completions", body)[0], (400, 413, 500, 503))
+                except OSError:
+                    pass  # cut: there was no memory for the body
+                self.assertIsNone(server.process.poll())
+            resource.prlimit(server.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            self.assertEqual(server.post("/v1/completions", {"prompt": "x", "max_tokens": 2})[0], 200)
+            self.assertEqual(server.stop(), 0)
 
     def test_pipelined_requests_are_answered_in_order(self):
         one = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
