@@ -1,6 +1,7 @@
 // Row invariance: the logits of a token are the same bits whatever else is in the batch, wherever its prefill was cut, however many
 // threads run and wherever its blocks lie. For every instruction set of this CPU and every kind of weights.
 #include <cstring>
+#include <ostream>
 
 #include "base/random.h"
 #include "gmock/gmock.h"
@@ -20,6 +21,8 @@ struct Variant {
   int bits;  // 16: dense
   int64_t group_size;
 };
+
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.model_type << ", " << variant.bits << " bits"; }
 
 constexpr Variant kVariants[] = {
     {"llama_bf16", "llama", 16, 0},          {"llama_w4", "llama", 4, 32},          {"qwen2_w8", "qwen2", 8, 96},

@@ -219,11 +219,15 @@ class HostileTest(ServerCase):
             self.assertIn(b"invalid_request_error", reply)
 
     def test_a_stream_to_http_1_0_is_not_chunked(self):
-        body = json.dumps({"prompt": "x", "max_tokens": 4, "ignore_eos": True, "stream": True}).encode()
+        request = {"prompt": "x", "max_tokens": 4, "ignore_eos": True}
+        body = json.dumps({**request, "stream": True}).encode()
         head, _, stream = self.raw(b"POST /v1/completions HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: %d\r\n\r\n" % len(body) + body).partition(b"\r\n\r\n")
         self.assertNotIn(b"chunked", head)
         self.assertTrue(stream.startswith(b"data: "), stream[:40])
-        self.assertEqual(len(events(stream.decode())), 5)
+        chunks = events(stream.decode())
+        whole = self.server.post("/v1/completions", request)[1]
+        self.assertEqual("".join(c["choices"][0]["text"] for c in chunks), whole["choices"][0]["text"])
+        self.assertEqual(chunks[-1]["choices"][0]["finish_reason"], "length")
 
     def test_clients_that_go_away_free_their_blocks(self):
         for stream in (False, True):
