@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs clang-tidy (checks in .clang-tidy) over the sources of a build tree, and remembers clean files by content under BUILD/tidy.
 
-By default the non-test sources of src/: tests are three times the time for little. --all adds them.
+By default the non-test sources of src/: tests are three times the time for little. --all adds them. --seconds (or PITH_TIDY_SECONDS, which
+the CI sets: a fresh machine remembers nothing, and its time is limited) begins no further file after that long; files of the latest commits
+come first, and the closing line says how many were not reached.
 """
 
 import concurrent.futures
@@ -12,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 
 import source_tree
 
@@ -71,7 +74,19 @@ class Hasher:
         return "\n".join(f"{name} {seen[name]}" for name in sorted(seen))
 
 
-def check(program, source, flags):
+def by_latest_commit(root, sources):
+    """The sources, those of the latest commits first."""
+    log = subprocess.run(["git", "-C", root, "log", "--format=", "--name-only", "--", "src"], capture_output=True, text=True)
+    rank = {}
+    for line in log.stdout.splitlines():
+        rank.setdefault(os.path.join(root, line), len(rank))
+    return sorted(sources, key=lambda source: (rank.get(source, len(rank)), source))
+
+
+def check(program, source, flags, deadline):
+    """Lines of problems, or None when time is up."""
+    if time.monotonic() > deadline:
+        return None
     result = subprocess.run([program, "--quiet", source, "--", *flags], capture_output=True, text=True)
     lines = [line for line in result.stdout.splitlines() if re.search(r"(warning|error): ", line)]
     if result.returncode != 0 and not lines:
@@ -84,13 +99,15 @@ def main():
     arguments.add_argument("--build", required=True, help="a configured build tree with compile_commands.json")
     arguments.add_argument("--all", action="store_true", help="tests as well")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count())
+    arguments.add_argument("--seconds", type=float, default=float(os.environ.get("PITH_TIDY_SECONDS") or "inf"))
     options = arguments.parse_args()
+    deadline = time.monotonic() + options.seconds
     program = find_program()
     with open(os.path.join(options.build, "compile_commands.json"), encoding="utf-8") as file:
         entries = {entry["file"]: entry["command"] for entry in json.load(file)}
     source_folder = os.path.join(options.root, "src") + os.sep
-    sources = sorted(name for name in entries
-                     if name.startswith(source_folder) and (options.all or not name.endswith(("_test.cc", "_fuzz.cc"))))
+    sources = by_latest_commit(options.root, [name for name in entries if name.startswith(source_folder) and
+                                              (options.all or not name.endswith(("_test.cc", "_fuzz.cc")))])
 
     cache = os.path.join(options.build, "tidy")
     os.makedirs(cache, exist_ok=True)
@@ -104,13 +121,17 @@ def main():
         if not os.path.exists(os.path.join(cache, key)):
             work.append((source, flags, os.path.join(cache, key)))
 
-    problems = set()  # one header is seen from many sources
+    problems, unreached = set(), 0  # one header is seen from many sources
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for (_, _, mark), lines in zip(work, pool.map(lambda item: check(program, item[0], item[1]), work)):
+        for (_, _, mark), lines in zip(work, pool.map(lambda item: check(program, item[0], item[1], deadline), work)):
+            if lines is None:
+                unreached += 1
+                continue
             problems.update(lines)
             if not lines:
                 open(mark, "w", encoding="utf-8").close()
-    source_tree.finish("tidy", sorted(problems), f"{len(sources)} files, {len(work)} of them new or changed")
+    source_tree.finish("tidy", sorted(problems), f"{len(sources)} files, {len(work)} of them new or changed"
+                       + (f", {unreached} of those not reached in {options.seconds:.0f} s" if unreached else ""))
 
 
 if __name__ == "__main__":
