@@ -219,7 +219,7 @@ class HostileTest(ServerCase):
             self.assertIn(b"invalid_request_error", reply)
 
     def test_a_stream_to_http_1_0_is_not_chunked(self):
-        request = {"prompt": "x", "max_tokens": 4, "ignore_eos": True}
+        request = {"prompt": "x", "max_tokens": 4, "temperature": 0, "ignore_eos": True}
         body = json.dumps({**request, "stream": True}).encode()
         head, _, stream = self.raw(b"POST /v1/completions HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: %d\r\n\r\n" % len(body) + body).partition(b"\r\n\r\n")
         self.assertNotIn(b"chunked", head)
