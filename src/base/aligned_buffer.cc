@@ -33,6 +33,12 @@ AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
   return *this;
 }
 
+void AlignedBuffer::Reserve(size_t size_bytes) {
+  if (size_bytes <= size_) return;
+  *this = AlignedBuffer();
+  *this = AlignedBuffer(size_bytes);
+}
+
 void AlignedBuffer::Release() {
   if (data_ == nullptr) return;
   if (size_ >= kHugePage) {

@@ -17,6 +17,10 @@ class AlignedBuffer {
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
   ~AlignedBuffer() { Release(); }
 
+  // Makes room for `size_bytes` where there is less; the content is lost then, and the old memory is freed before the new is taken. Throws
+  // std::bad_alloc, and leaves the buffer empty.
+  void Reserve(size_t size_bytes);
+
   uint8_t* data() { return data_; }
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }

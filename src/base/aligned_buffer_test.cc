@@ -46,6 +46,23 @@ TEST(AlignedBuffer, MovesLeaveTheSourceEmpty) {
   }
 }
 
+TEST(AlignedBuffer, ReserveOnlyGrows) {
+  AlignedBuffer buffer;
+  buffer.Reserve(100);
+  EXPECT_EQ(buffer.size(), 100u);
+  buffer.data()[99] = 7;
+  const uint8_t* data = buffer.data();
+  buffer.Reserve(100);
+  buffer.Reserve(10);
+  EXPECT_EQ(buffer.data(), data);
+  EXPECT_EQ(buffer.data()[99], 7);
+  buffer.Reserve(kHugePage + 1);
+  EXPECT_EQ(buffer.size(), kHugePage + 1);
+  EXPECT_EQ(buffer.data()[99], 0);
+  EXPECT_THROW(buffer.Reserve(size_t{1} << 60), std::bad_alloc);
+  EXPECT_EQ(buffer.size(), 0u);
+}
+
 TEST(AlignedBuffer, ImpossibleSizesThrow) {
   EXPECT_THROW(AlignedBuffer(SIZE_MAX), std::bad_alloc);
   EXPECT_THROW(AlignedBuffer(SIZE_MAX - kHugePage), std::bad_alloc);
