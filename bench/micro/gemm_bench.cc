@@ -1,13 +1,13 @@
 // Every GEMM row on matrices of real models, one thread, weights read from memory (copies are used in turn).
 // Each iteration times the kernel and a plain read of as many bytes of another copy, so that both see the same machine. Counters, all from
 // the best iteration (others share the machine): GB/s of prepacked weights, GFLOPS, read = kernel rate / plain read rate, and
-// peak = GFLOPS / the rate of the row's multiply instruction (f32 FMA, or bf16 dot products).
+// peak = GFLOPS / the rate of the row's multiply instruction (f32 FMA, bf16 or int8 dot products).
 //   gemm_bench --benchmark_filter='w4g.*avx512_vnni/qwen05_down'
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,47 +31,15 @@ constexpr Shape kShapes[] = {
 constexpr int64_t kRows[] = {1, 2, 4, 8, 64, 512};
 constexpr int64_t kColdBytes = int64_t{96} << 20;  // three times the last-level cache of the machine measured
 
-// 12 independent chains of 32 products.
-__attribute__((target("avx512f,avx512bf16"))) float DotChains(int64_t steps) {
-  __m512 acc[12];
-  for (auto& a : acc) a = _mm512_setzero_ps();
-  __m512i factor = _mm512_set1_epi16(0x3F80);
-  for (int64_t i = 0; i < steps; ++i) {
-    asm volatile("" : "+v"(factor));
-#pragma GCC unroll 12
-    for (auto& a : acc) a = _mm512_dpbf16_ps(a, (__m512bh)factor, (__m512bh)factor);
+// The rate of the row's multiply instruction. 16-bit activations are two int8 planes: two multiplications each.
+double PeakOf(const GemmKernelEntry& row) {
+  const Isa isa = static_cast<Isa>(row.isa);
+  switch (row.activation) {
+    case GemmActivation::kBf16: return isa < Isa::kAvx512Vnni ? FmaFlopsPerSecond(isa) : PeakPerSecond(ProbeLimit::kBf16, isa);
+    case GemmActivation::kInt16: return PeakPerSecond(ProbeLimit::kInt8, isa) / 2;
+    case GemmActivation::kInt8: return PeakPerSecond(ProbeLimit::kInt8, isa);
   }
-  for (int i = 1; i < 12; ++i) acc[0] = _mm512_add_ps(acc[0], acc[i]);
-  return _mm512_cvtss_f32(acc[0]);
-}
-
-double PeakFlopsPerSecond(Isa isa) {
-  if (isa < Isa::kAvx512Vnni) return FmaFlopsPerSecond(isa);
-  constexpr int64_t kSteps = 100000;
-  double best = 1e9;
-  volatile float sink = 0.0f;
-  for (int i = 0; i < 5; ++i) best = std::min(best, SecondsOf([&] { sink = DotChains(kSteps); }));
-  return 2.0 * 12.0 * 32.0 * kSteps / best;
-}
-
-// A plain read, as wide as the CPU can.
-__attribute__((target("avx512f"))) uint64_t ReadAvx512(const uint8_t* data, int64_t bytes) {
-  __m512i sum[4] = {};
-  for (int64_t i = 0; i + 256 <= bytes; i += 256) {
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) sum[v] = _mm512_xor_si512(sum[v], _mm512_load_si512(data + i + 64 * v));
-  }
-  alignas(64) uint64_t lanes[8];
-  _mm512_store_si512(lanes, _mm512_xor_si512(_mm512_xor_si512(sum[0], sum[1]), _mm512_xor_si512(sum[2], sum[3])));
-  return lanes[0];
-}
-uint64_t ReadSse(const uint8_t* data, int64_t bytes) {
-  __m128i sum[4] = {};
-  for (int64_t i = 0; i + 64 <= bytes; i += 64) {
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) sum[v] = _mm_xor_si128(sum[v], _mm_load_si128(reinterpret_cast<const __m128i*>(data + i + 16 * v)));
-  }
-  return static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_xor_si128(_mm_xor_si128(sum[0], sum[1]), _mm_xor_si128(sum[2], sum[3]))));
+  return 0.0;
 }
 
 GemmProblem ProblemOf(const GemmKernelEntry* row, const Shape& shape) {
@@ -80,8 +48,29 @@ GemmProblem ProblemOf(const GemmKernelEntry* row, const Shape& shape) {
   problem.group_size = shape.group_size;
   problem.bits = row->weight == GemmWeight::kW8Grouped ? 8 : 4;
   problem.scale = GemmScale::kF16;
+  problem.activation = row->activation;
+  if (row->activation != GemmActivation::kBf16) problem.activation_group = shape.group_size;
   return problem;
 }
+
+// Ones in the form that integer rows read.
+struct IntegerOnes {
+  std::vector<int8_t> high, low;
+  std::vector<float> scale;
+  std::vector<int32_t> sum;
+
+  IntegerOnes(const GemmProblem& problem, int64_t m)
+      : high(static_cast<size_t>(m * problem.k), 0),
+        low(static_cast<size_t>(m * problem.k), 1),
+        scale(static_cast<size_t>(m * problem.k / problem.activation_group), 1.0f),
+        sum(static_cast<size_t>(m * problem.k / problem.step()), static_cast<int32_t>(problem.step())) {
+    if (problem.activation == GemmActivation::kInt8) high.swap(low);
+  }
+  IntegerActivation View(const GemmProblem& problem) const {
+    const bool two_planes = problem.activation == GemmActivation::kInt16;
+    return {.high = high.data(), .low = two_planes ? low.data() : nullptr, .stride = problem.k, .scale = scale.data(), .sum = sum.data()};
+  }
+};
 
 void BenchGemm(benchmark::State& state, const GemmKernelEntry* row, const Shape& shape, int64_t m) {
   const GemmProblem problem = ProblemOf(row, shape);
@@ -98,14 +87,16 @@ void BenchGemm(benchmark::State& state, const GemmKernelEntry* row, const Shape&
                     .out = out.data(),
                     .out_stride = shape.n,
                     .panel_end = (shape.n + kGemmPanel - 1) / kGemmPanel};
-  const double peak = PeakFlopsPerSecond(static_cast<Isa>(row->isa));
-  const bool wide = DetectIsa() >= Isa::kAvx512;
+  std::optional<IntegerOnes> integers;
+  if (row->activation != GemmActivation::kBf16) params.integer = integers.emplace(problem, m).View(problem);
+  const double peak = PeakOf(*row);
+  const ProbeEntry* reader = FindProbe(ProbeLimit::kRead, DetectIsa());
   double best_kernel = 1e9, best_read = 1e9;
   volatile uint64_t sink = 0;
   int64_t copy = 0;
   for (auto _ : state) {
     const uint8_t* read = weight.data() + copy++ % copies * bytes;
-    best_read = std::min(best_read, SecondsOf([&] { sink = wide ? ReadAvx512(read, bytes) : ReadSse(read, bytes); }));
+    best_read = std::min(best_read, SecondsOf([&] { sink = reader->read(read, bytes / 256 * 256); }));
     params.weight = weight.data() + copy++ % copies * bytes;
     const double seconds = SecondsOf([&] { row->run(params); });
     best_kernel = std::min(best_kernel, seconds);

@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "base/cpu_features.h"
+#include "kernels/probes.h"
 
 namespace pith {
 
@@ -25,41 +26,25 @@ template <typename F> double SecondsOf(const F& run) {
   return ThreadSeconds() - begin;
 }
 
-// 12 independent chains of 16 (8) lanes: enough to hide the latency of two FMA units.
-__attribute__((target("avx512f"))) inline float FmaChainsAvx512(int64_t steps) {
-  __m512 acc[12];
-  for (auto& a : acc) a = _mm512_set1_ps(1.0f);
-  __m512 factor = _mm512_set1_ps(0.999f);
-  for (int64_t i = 0; i < steps; ++i) {
-    asm volatile("" : "+v"(factor));
-#pragma GCC unroll 12
-    for (auto& a : acc) a = _mm512_fmadd_ps(a, factor, factor);
+// Operations per second of one thread with the widest instruction of this kind up to `isa`, best of five short runs; a multiply-add is two.
+// 0 where there is none.
+inline double PeakPerSecond(ProbeLimit limit, Isa isa) {
+  const ProbeEntry* probe = FindProbe(limit, isa);
+  if (probe == nullptr) return 0.0;
+  constexpr int64_t kSteps = 100000;
+  double best = 0.0;
+  for (int i = 0; i < 5; ++i) {
+    int64_t multiply_adds = 0;
+    const double seconds = SecondsOf([&] { multiply_adds = probe->multiply(kSteps); });
+    best = std::max(best, 2.0 * static_cast<double>(multiply_adds) / seconds);
   }
-  for (int i = 1; i < 12; ++i) acc[0] = _mm512_add_ps(acc[0], acc[i]);
-  return _mm512_cvtss_f32(acc[0]);
-}
-__attribute__((target("avx2,fma"))) inline float FmaChainsAvx2(int64_t steps) {
-  __m256 acc[12];
-  for (auto& a : acc) a = _mm256_set1_ps(1.0f);
-  __m256 factor = _mm256_set1_ps(0.999f);
-  for (int64_t i = 0; i < steps; ++i) {
-    asm volatile("" : "+v"(factor));
-#pragma GCC unroll 12
-    for (auto& a : acc) a = _mm256_fmadd_ps(a, factor, factor);
-  }
-  for (int i = 1; i < 12; ++i) acc[0] = _mm256_add_ps(acc[0], acc[i]);
-  return _mm256_cvtss_f32(acc[0]);
+  return best;
 }
 
-// f32 FMA rate of one thread, best of five short runs; `isa` scalar is measured like AVX2. 0 when the CPU has no FMA.
+// f32 FMA rate of one thread; `isa` scalar is measured like AVX2. 0 when the CPU has no FMA.
 inline double FmaFlopsPerSecond(Isa isa) {
   if (DetectIsa() == Isa::kScalar) return 0.0;
-  constexpr int64_t kSteps = 100000;
-  const bool wide = isa >= Isa::kAvx512;
-  double best = 1e9;
-  volatile float sink = 0.0f;
-  for (int i = 0; i < 5; ++i) best = std::min(best, SecondsOf([&] { sink = wide ? FmaChainsAvx512(kSteps) : FmaChainsAvx2(kSteps); }));
-  return 2.0 * 12.0 * (wide ? 16.0 : 8.0) * kSteps / best;
+  return PeakPerSecond(ProbeLimit::kF32, std::max(isa, Isa::kAvx2));
 }
 
 // Read rate of one thread over `bytes` (a multiple of 256) of a buffer read before, best of three passes.

@@ -34,7 +34,9 @@ GemmProblem DescribeGemm(const QuantizedTensor& weight) {
           .scale = NarrowestExactScale(weight.scale, weight.min)};
 }
 
-GemmWeight GemmWeightFamily(const QuantizedTensor& weight) { return weight.bits <= 4 ? GemmWeight::kW4Grouped : GemmWeight::kW8Grouped; }
+GemmWeight GemmWeightFamily(int bits) {
+  return bits == 16 ? GemmWeight::kBf16 : bits <= 4 ? GemmWeight::kW4Grouped : GemmWeight::kW8Grouped;
+}
 
 GemmPrepackParams DescribePrepack(const QuantizedTensor& weight, const GemmProblem& problem) {
   return {.problem = problem,

@@ -16,7 +16,8 @@ GemmScale NarrowestExactScale(absl::Span<const float> scale, absl::Span<const fl
 
 // n, k, group size, bits, offsets and scale type of a quantized matrix, and the weight family that consumes it.
 GemmProblem DescribeGemm(const QuantizedTensor& weight);
-GemmWeight GemmWeightFamily(const QuantizedTensor& weight);
+GemmWeight GemmWeightFamily(int bits);  // 16: dense
+inline GemmWeight GemmWeightFamily(const QuantizedTensor& weight) { return GemmWeightFamily(weight.bits); }
 
 // Dense bf16 [n, k].
 inline GemmProblem DescribeDenseGemm(int64_t n, int64_t k) { return {.n = n, .k = k}; }

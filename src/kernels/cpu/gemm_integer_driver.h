@@ -135,6 +135,13 @@ PITH_ALWAYS_INLINE void StorePanel(const GemmParams& params, int64_t row, int64_
   }
 }
 
+// Writes rows [row, row + rows) of P panels from their totals [rows][P][16].
+template <int P> void StorePanels(const Job& job, int64_t row, int64_t rows, int64_t panel, const float* total) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int p = 0; p < P; ++p) StorePanel(*job.params, row + r, panel + p, total + (r * P + p) * kGemmPanel);
+  }
+}
+
 // ---- Few rows: weights decoded in registers.
 
 // Units of step `s` of P panels times R rows. Units of two registers get two chains of sums where few rows would leave multipliers waiting.
@@ -192,9 +199,7 @@ __attribute__((noinline)) void ComputeDirect(const Job& job, int64_t row, int64_
   float* sums = total;
   asm volatile("" : "+r"(sums) : : "memory");  // totals stay in memory: registers are for the sums of a step
   for (int64_t s = 0; s < job.steps; ++s) DirectStep<Lanes, Format, kPlanes, R, P>(job, begin, row, s, sums);
-  for (int r = 0; r < R; ++r) {
-    for (int p = 0; p < P; ++p) StorePanel(*job.params, row + r, panel + p, total + (r * P + p) * kGemmPanel);
-  }
+  StorePanels<P>(job, row, R, panel, total);
 }
 
 template <typename Lanes, typename Format, int kPlanes, int R>
@@ -295,6 +300,25 @@ template <typename Lanes, typename Format, int P> void DecodeChunk(const Job& jo
   }
 }
 
+// k per chunk: whole steps where they fit.
+PITH_ALWAYS_INLINE int64_t ChunkK(const Job& job) { return job.step <= kChunkK ? kChunkK / job.step * job.step : kChunkK; }
+
+// Moves a tile to the chunk of k that begins at `k`, with its weights as bytes: decoded to scratch, or where they lie.
+template <typename Lanes, typename Format, int P> void SetChunk(const Job& job, int64_t k, Tile& tile, uint8_t* scratch) {
+  tile.k_begin = k;
+  tile.k_end = Min(k + ChunkK(job), job.params->problem.k);
+  if constexpr (Format::kUnitK == 4) {
+    tile.weights = tile.panel + job.layout.code_begin + k / 4 * kIntegerUnitBytes;
+    tile.weights_step = kIntegerUnitBytes;
+    tile.weights_stride = job.layout.panel_bytes;
+  } else {
+    DecodeChunk<Lanes, Format, P>(job, tile, scratch);
+    tile.weights = scratch;
+    tile.weights_step = P * kIntegerUnitBytes;
+    tile.weights_stride = kIntegerUnitBytes;
+  }
+}
+
 // P panels for the rows [row_begin, row_end).
 template <typename Lanes, typename Format, int kPlanes, int P>
 void ComputeBlocked(const Job& job, int64_t row_begin, int64_t row_end, int64_t panel, uint8_t* scratch) {
@@ -303,24 +327,10 @@ void ComputeBlocked(const Job& job, int64_t row_begin, int64_t row_end, int64_t 
   alignas(64) int32_t parked[kPlanes == 1 ? kRowBlock * P * kGemmPanel : 1];
   const int64_t rows = row_end - row_begin;
   for (int64_t i = 0; i < rows * P * kGemmPanel; ++i) total[i] = 0;
-  const PanelLayout& layout = job.layout;
-  Tile tile = {.job = &job, .panel = job.params->weight + panel * layout.panel_bytes};
-  const int64_t k_size = job.params->problem.k;
-  const int64_t chunk = job.step <= kChunkK ? kChunkK / job.step * job.step : kChunkK;
+  Tile tile = {.job = &job, .panel = job.params->weight + panel * job.layout.panel_bytes};
   const int64_t tiles = (rows + R - 1) / R;
-  for (int64_t k = 0; k < k_size; k = tile.k_end) {
-    tile.k_begin = k;
-    tile.k_end = Min(k + chunk, k_size);
-    if constexpr (Format::kUnitK == 4) {
-      tile.weights = tile.panel + layout.code_begin + k / 4 * kIntegerUnitBytes;
-      tile.weights_step = kIntegerUnitBytes;
-      tile.weights_stride = layout.panel_bytes;
-    } else {
-      DecodeChunk<Lanes, Format, P>(job, tile, scratch);
-      tile.weights = scratch;
-      tile.weights_step = P * kIntegerUnitBytes;
-      tile.weights_stride = kIntegerUnitBytes;
-    }
+  for (int64_t k = 0; k < job.params->problem.k; k = tile.k_end) {
+    SetChunk<Lanes, Format, P>(job, k, tile, scratch);
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = t * rows / tiles;
       tile.row = row_begin + begin;
@@ -329,9 +339,7 @@ void ComputeBlocked(const Job& job, int64_t row_begin, int64_t row_end, int64_t 
       DispatchTile<Lanes, kPlanes, R, P>(tile, (t + 1) * rows / tiles - begin);
     }
   }
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int p = 0; p < P; ++p) StorePanel(*job.params, row_begin + r, panel + p, total + (r * P + p) * kGemmPanel);
-  }
+  StorePanels<P>(job, row_begin, rows, panel, total);
 }
 
 template <typename Lanes, typename Format, int kPlanes> void RunBlocked(const Job& job) {

@@ -75,6 +75,15 @@ constexpr int64_t kI8UnitK = 4, kI4UnitK = 8, kIntegerUnitBytes = 64;
 static constexpr PanelLayout I8Layout(const GemmProblem& problem) { return QuantizedLayout(problem, kI8UnitK, kIntegerUnitBytes); }
 static constexpr PanelLayout I4Layout(const GemmProblem& problem) { return QuantizedLayout(problem, kI4UnitK, kIntegerUnitBytes); }
 
+// Code i of a column, from where its units start.
+static constexpr int I8Code(const uint8_t* units, int64_t column, int64_t i) {
+  return units[i / kI8UnitK * kIntegerUnitBytes + 4 * column + i % kI8UnitK];
+}
+static constexpr int I4Code(const uint8_t* units, int64_t column, int64_t i) {
+  const uint8_t both = units[i / kI4UnitK * kIntegerUnitBytes + 4 * column + i % 4];
+  return i % kI4UnitK < 4 ? both & 15 : both >> 4;
+}
+
 constexpr int64_t kW8UnitK = 2, kW8UnitBytes = 32;
 constexpr int64_t kW4UnitK = 8, kW4UnitBytes = 64;
 static constexpr PanelLayout W8Layout(const GemmProblem& problem) { return QuantizedLayout(problem, kW8UnitK, kW8UnitBytes); }

@@ -119,27 +119,16 @@ template <typename PackGroup> void PrepackQuantized(const GemmPrepackParams& par
   }
 }
 
-float LoadScale(GemmScale type, const uint8_t* base, int64_t index) {
-  if (type == GemmScale::kF32) {
-    float value;
-    std::memcpy(&value, base + 4 * index, 4);
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, base + 2 * index, 2);
-  return type == GemmScale::kF16 ? ToFloat(float16{bits}) : ToFloat(bfloat16{bits});
-}
-
-// code(group_codes, j, i): code i of a group in column j, as prepacked by the functions above, in [0, 2^bits).
+// code(group_codes, column, i): code i of a group in a column, as prepacked by the functions above, in [0, 2^bits).
 template <typename Code> void ReadQuantizedRow(const PanelLayout& layout, const uint8_t* weight, int64_t n, Code code, float* out) {
   const uint8_t* panel = weight + n / kGemmPanel * layout.panel_bytes;
   const int64_t column = n % kGemmPanel;
   for (int64_t g = 0; g < layout.groups; ++g, out += layout.group_size) {
     const int64_t index = g * kGemmPanel + column;
-    const float scale = LoadScale(layout.scale, panel, index);
+    const float scale = ReadScale(layout.scale, panel, index);
     const uint8_t* codes = panel + layout.code_begin + g * layout.group_bytes;
     if (layout.offset == GroupOffset::kMin) {
-      const float min = LoadScale(layout.scale, panel + layout.offset_begin, index);
+      const float min = ReadScale(layout.scale, panel + layout.offset_begin, index);
       for (int64_t i = 0; i < layout.group_size; ++i) out[i] = scale * static_cast<float>(code(codes, column, i)) - min;
     } else {
       const int zero = layout.offset == GroupOffset::kZeroPoint ? panel[layout.offset_begin + index] : static_cast<int>(layout.center);
@@ -149,6 +138,17 @@ template <typename Code> void ReadQuantizedRow(const PanelLayout& layout, const 
 }
 
 }  // namespace
+
+float ReadScale(GemmScale type, const uint8_t* base, int64_t index) {
+  if (type == GemmScale::kF32) {
+    float value;
+    std::memcpy(&value, base + 4 * index, 4);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, base + 2 * index, 2);
+  return type == GemmScale::kF16 ? ToFloat(float16{bits}) : ToFloat(bfloat16{bits});
+}
 
 const char* CanPrepackDense(const GemmProblem& problem) {
   if (problem.n < 1 || problem.k < 1) return "empty matrix";
@@ -230,18 +230,11 @@ void ReadW4Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, flo
 }
 
 void ReadI8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {
-  const auto code = [](const uint8_t* codes, int64_t column, int64_t i) {
-    return static_cast<int>(codes[i / kI8UnitK * kIntegerUnitBytes + 4 * column + i % kI8UnitK]);
-  };
-  ReadQuantizedRow(I8Layout(problem), weight, n, code, out);
+  ReadQuantizedRow(I8Layout(problem), weight, n, I8Code, out);
 }
 
 void ReadI4Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {
-  const auto code = [](const uint8_t* codes, int64_t column, int64_t i) {
-    const uint8_t both = codes[i / kI4UnitK * kIntegerUnitBytes + 4 * column + i % 4];
-    return i % kI4UnitK < 4 ? both & 15 : both >> 4;
-  };
-  ReadQuantizedRow(I4Layout(problem), weight, n, code, out);
+  ReadQuantizedRow(I4Layout(problem), weight, n, I4Code, out);
 }
 
 }  // namespace pith

@@ -29,6 +29,9 @@ void PrepackW4(const GemmPrepackParams& params);
 void PrepackI8(const GemmPrepackParams& params);
 void PrepackI4(const GemmPrepackParams& params);
 
+// Element `index` of prepacked scales or mins.
+float ReadScale(GemmScale type, const uint8_t* base, int64_t index);
+
 // GemmKernelEntry::read_row.
 void ReadDenseRow(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
 void ReadW8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);

@@ -98,26 +98,14 @@ void ComputeTiled(const Job& job, int64_t row_begin, int64_t row_end, int64_t pa
   const int64_t rows = row_end - row_begin;
   for (int64_t i = 0; i < rows * kTilePanels * kGemmPanel; ++i) total[i] = 0;
   Tile tile = {.job = &job, .panel = job.params->weight + panel * job.layout.panel_bytes};
-  const int64_t k_size = job.params->problem.k;
-  const int64_t chunk = job.step <= kChunkK ? kChunkK / job.step * job.step : kChunkK;
-  for (int64_t k = 0; k < k_size; k = tile.k_end) {
-    tile.k_begin = k;
-    tile.k_end = Min(k + chunk, k_size);
-    if constexpr (Format::kUnitK == 4) {
-      tile.weights = tile.panel + job.layout.code_begin + k / 4 * kIntegerUnitBytes;
-      tile.weights_step = kIntegerUnitBytes;
-      tile.weights_stride = job.layout.panel_bytes;
-    } else {
-      DecodeChunk<IntegerLanes, Format, kTilePanels>(job, tile, scratch);
-      tile.weights = scratch;
-      tile.weights_step = kTilePanels * kIntegerUnitBytes;
-      tile.weights_stride = kIntegerUnitBytes;
-    }
+  for (int64_t k = 0; k < job.params->problem.k; k = tile.k_end) {
+    SetChunk<IntegerLanes, Format, kTilePanels>(job, k, tile, scratch);
     int64_t r = 0;
     for (; r + kRows <= rows; r += kRows) {
       tile.row = row_begin + r;
       tile.total = total + r * kTilePanels * kGemmPanel;
-      MultiplyTiles<kPlanes>(tile, tile_k, ints + (job.step > chunk ? r / kRows * 4 * kSumInts : 0));  // whole steps: one that stays in L1
+      MultiplyTiles<kPlanes>(tile, tile_k,
+                             ints + (job.step > ChunkK(job) ? r / kRows * 4 * kSumInts : 0));  // whole steps: one that stays in L1
     }
     for (int64_t begin = r; r < rows; r += kRest) {
       tile.row = row_begin + r;
@@ -126,9 +114,7 @@ void ComputeTiled(const Job& job, int64_t row_begin, int64_t row_end, int64_t pa
       DispatchTile<IntegerLanes, kPlanes, kRest, kTilePanels>(tile, Min(kRest, rows - r));
     }
   }
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t p = 0; p < kTilePanels; ++p) StorePanel(*job.params, row_begin + r, panel + p, total + (r * kTilePanels + p) * kGemmPanel);
-  }
+  StorePanels<kTilePanels>(job, row_begin, rows, panel, total);
 }
 
 // GemmKernelEntry::run of an AMX row: enough rows by tiles, fewer by the vector loops.

@@ -28,19 +28,6 @@ inline uint32_t LargestMagnitude(const float* in, int64_t head_dim) {
   return static_cast<uint32_t>(_mm_cvtsi128_si32(half));
 }
 
-// The low bytes of 8 dwords in [-128, 255], the first `count` of them.
-inline void StoreBytes(uint8_t* out, int64_t count, __m256i codes) {
-  const __m256i bytes = _mm256_shuffle_epi8(
-      codes, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1)));
-  alignas(8)
-      uint32_t halves[2] = {static_cast<uint32_t>(_mm256_extract_epi32(bytes, 0)), static_cast<uint32_t>(_mm256_extract_epi32(bytes, 4))};
-  if (count >= 8) {
-    __builtin_memcpy(out, halves, 8);
-  } else {
-    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<uint8_t>(halves[i / 4] >> (8 * (i % 4)));
-  }
-}
-
 struct Int8Store {
   static constexpr KvDtype kDtype = KvDtype::kInt8;
   static void Store(const float* in, int64_t head_dim, uint8_t* out, float* scale) {

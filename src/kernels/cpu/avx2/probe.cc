@@ -1,12 +1,11 @@
 // Probes of AVX2: f32 FMA, the maddubs + madd + add of int8 products without VNNI, and reads of 32 bytes.
 #include <immintrin.h>
 
+#include "kernels/cpu/probe_chains.h"
 #include "kernels/cpu/probe_tables.h"
 
 namespace pith {
 namespace {
-
-constexpr int kChains = 12;  // independent sums: more than latency times instructions per cycle
 
 int64_t MultiplyF32(int64_t steps) {
   __m256 sum[kChains];
@@ -17,13 +16,7 @@ int64_t MultiplyF32(int64_t steps) {
 #pragma GCC unroll 12
     for (__m256& chain : sum) chain = _mm256_fmadd_ps(factor, factor, chain);
   }
-  int64_t total = 0;
-  for (const __m256& chain : sum) {
-    float lanes[8];
-    _mm256_storeu_ps(lanes, chain);
-    for (const float lane : lanes) total += static_cast<int64_t>(lane);
-  }
-  return total;
+  return SumOfLanes<float>(sum);
 }
 
 // Every product has its own pair of operands, so that none is computed once for several chains.
@@ -41,13 +34,7 @@ int64_t MultiplyInt8(int64_t steps) {
       sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(_mm256_maddubs_epi16(a[c / 4], b[c % 4]), ones));
     }
   }
-  int64_t total = 0;
-  for (const __m256i& chain : sum) {
-    int32_t lanes[8];
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes), chain);
-    for (const int32_t lane : lanes) total += lane;
-  }
-  return total;
+  return SumOfLanes<int32_t>(sum);
 }
 
 uint64_t Read(const uint8_t* data, int64_t bytes) {

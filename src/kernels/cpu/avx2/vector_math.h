@@ -66,6 +66,19 @@ inline void StoreBf16(uint16_t* out, int64_t count, __m128i bits) {
   for (int64_t i = 0; i < count; ++i) out[i] = words[i];
 }
 
+// The low bytes of 8 dwords, the first `count` of them.
+inline void StoreBytes(void* out, int64_t count, __m256i dwords) {
+  const __m256i bytes = _mm256_shuffle_epi8(
+      dwords, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1)));
+  alignas(8)
+      uint32_t halves[2] = {static_cast<uint32_t>(_mm256_extract_epi32(bytes, 0)), static_cast<uint32_t>(_mm256_extract_epi32(bytes, 4))};
+  if (count >= 8) {
+    __builtin_memcpy(out, halves, 8);
+  } else {
+    for (int64_t i = 0; i < count; ++i) static_cast<uint8_t*>(out)[i] = static_cast<uint8_t>(halves[i / 4] >> (8 * (i % 4)));
+  }
+}
+
 // exp(x) for x <= 88.3; above it is infinity, so x must not exceed 88.75 (or be NaN); below -87 it is 0, also for -infinity.
 // NaN stays NaN. exp(0) is 1. x = n ln 2 + r with |r| <= ln 2 / 2 (Cody & Waite), 2^n times a minimax polynomial of degree 5 in r.
 // Relative error < 2e-7.

@@ -1,12 +1,11 @@
 // Probes of the AVX-512 dot products: vdpbf16ps and vpdpbusd.
 #include <immintrin.h>
 
+#include "kernels/cpu/probe_chains.h"
 #include "kernels/cpu/probe_tables.h"
 
 namespace pith {
 namespace {
-
-constexpr int kChains = 12;  // independent sums: more than latency times instructions per cycle
 
 int64_t MultiplyBf16(int64_t steps) {
   __m512 sum[kChains];
@@ -17,13 +16,7 @@ int64_t MultiplyBf16(int64_t steps) {
 #pragma GCC unroll 12
     for (__m512& chain : sum) chain = _mm512_dpbf16_ps(chain, (__m512bh)factor, (__m512bh)factor);
   }
-  int64_t total = 0;
-  for (const __m512& chain : sum) {
-    float lanes[16];
-    _mm512_storeu_ps(lanes, chain);
-    for (const float lane : lanes) total += static_cast<int64_t>(lane);
-  }
-  return total;
+  return SumOfLanes<float>(sum);
 }
 
 int64_t MultiplyInt8(int64_t steps) {
@@ -35,13 +28,7 @@ int64_t MultiplyInt8(int64_t steps) {
 #pragma GCC unroll 12
     for (__m512i& chain : sum) chain = _mm512_dpbusd_epi32(chain, factor, factor);
   }
-  int64_t total = 0;
-  for (const __m512i& chain : sum) {
-    int32_t lanes[16];
-    _mm512_storeu_si512(lanes, chain);
-    for (const int32_t lane : lanes) total += lane;
-  }
-  return total;
+  return SumOfLanes<int32_t>(sum);
 }
 
 }  // namespace

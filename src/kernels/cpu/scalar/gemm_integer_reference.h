@@ -4,10 +4,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
-#include "base/float_types.h"
 #include "kernels/cpu/gemm_layout.h"
+#include "kernels/cpu/gemm_prepack.h"
 #include "kernels/gemm.h"
 
 namespace pith {
@@ -15,29 +14,13 @@ namespace {
 
 struct ByteUnits {
   static PanelLayout Layout(const GemmProblem& problem) { return I8Layout(problem); }
-  static int Code(const uint8_t* codes, int64_t k, int64_t column) {
-    return codes[k / kI8UnitK * kIntegerUnitBytes + 4 * column + k % kI8UnitK];
-  }
+  static int Code(const uint8_t* codes, int64_t k, int64_t column) { return I8Code(codes, column, k); }
 };
 
 struct NibbleUnits {
   static PanelLayout Layout(const GemmProblem& problem) { return I4Layout(problem); }
-  static int Code(const uint8_t* codes, int64_t k, int64_t column) {
-    const uint8_t both = codes[k / kI4UnitK * kIntegerUnitBytes + 4 * column + k % 4];
-    return k % kI4UnitK < 4 ? both & 15 : both >> 4;
-  }
+  static int Code(const uint8_t* codes, int64_t k, int64_t column) { return I4Code(codes, column, k); }
 };
-
-inline float ScaleAt(const uint8_t* base, GemmScale type, int64_t index) {
-  if (type == GemmScale::kF32) {
-    float value;
-    std::memcpy(&value, base + 4 * index, 4);
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, base + 2 * index, 2);
-  return type == GemmScale::kF16 ? ToFloat(float16{bits}) : ToFloat(bfloat16{bits});
-}
 
 // One output before bias and residual.
 template <typename Units> float IntegerProduct(const GemmParams& params, const PanelLayout& layout, int64_t row, int64_t n) {
@@ -60,9 +43,9 @@ template <typename Units> float IntegerProduct(const GemmParams& params, const P
       if (activation.low != nullptr) q = 256 * q + activation.low[row * activation.stride + k];
       sum += q * (Units::Code(codes, k, column) - zero);
     }
-    total = std::fma(static_cast<float>(sum) * a, ScaleAt(panel, layout.scale, g), total);
+    total = std::fma(static_cast<float>(sum) * a, ReadScale(layout.scale, panel, g), total);
     if (layout.offset == GroupOffset::kMin) {
-      total = std::fma(-(static_cast<float>(sum_q) * a), ScaleAt(panel + layout.offset_begin, layout.scale, g), total);
+      total = std::fma(-(static_cast<float>(sum_q) * a), ReadScale(layout.scale, panel + layout.offset_begin, g), total);
     }
   }
   return total;
