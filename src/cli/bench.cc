@@ -103,7 +103,7 @@ absl::StatusOr<BenchModel> Describe(const ModelBundle& bundle, const Options& op
                    .type = absl::StrCat(bundle.model->config().model_type, " ", BaseName(bundle.reader->path())),
                    .data_path = bundle.model->DataPathName(),
                    .build_commit = BuildCommit(),
-                   .kv_cache = std::string(KvDtypeName(options.kv_cache_dtype.value_or(bundle.model->MakeKvSpec(1).dtype))),
+                   .kv_cache = std::string(KvDtypeName(bundle.model->KvSpecAs(options.kv_cache_dtype, 1).dtype)),
                    .cpu = CpuDescription(),
                    .resident_bytes = bundle.model->resident_weight_bytes()};
   for (const TensorInfo& tensor : bundle.reader->Tensors()) model.file_bytes += tensor.stored_bytes;
@@ -113,9 +113,6 @@ absl::StatusOr<BenchModel> Describe(const ModelBundle& bundle, const Options& op
   }
   return model;
 }
-
-// The weights one pass streams: all that is resident but the embedding, of which a pass reads a few rows.
-int64_t WorkingSet(const DecoderModel& model) { return model.resident_weight_bytes() - model.data_path().front().resident_bytes; }
 
 struct Results {
   BenchModel model;
@@ -131,11 +128,11 @@ absl::Status MeasureAll(const Options& options, int threads, Results& results) {
   ASSIGN_OR_RETURN(results.model, Describe(bundle, options));
   const std::vector<BenchTest> tests = PlanTests(options);
   RETURN_IF_ERROR(CheckLengths(tests, bundle.model->config()));
-  MachineProbe probe(pool, isa, WorkingSet(*bundle.model));
+  MachineProbe probe(pool, isa, StreamedWeightBytes(*bundle.model));
   for (const BenchTest& test : tests) {
     ASSIGN_OR_RETURN(results.rows.emplace_back(), Measure(test, *bundle.model, probe, options.repeat, options.kv_cache_dtype));
   }
-  if (results.one_thread.empty()) results.one_thread.push_back(MeasureMachineLimits(alone, isa, WorkingSet(*bundle.model)));
+  if (results.one_thread.empty()) results.one_thread.push_back(MeasureMachineLimits(alone, isa, StreamedWeightBytes(*bundle.model)));
   return absl::OkStatus();
 }
 

@@ -70,10 +70,8 @@ absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, cons
   for (const TensorDataPath& path : model.data_path()) report.bf16_weight_bytes += 2 * path.out * path.in;
   ASSIGN_OR_RETURN(report.stored, StoredWeightBytes(reader));
   report.resident = CountWeightBytes(model.data_path(), model.resident_weight_bytes());
-  KvCacheSpec spec = model.MakeKvSpec(1);
   for (int dtype = 0; dtype < kNumKvDtypes; ++dtype) {
-    spec.dtype = static_cast<KvDtype>(dtype);
-    report.kv_bytes_per_token[static_cast<size_t>(dtype)] = spec.bytes_per_token();
+    report.kv_bytes_per_token[static_cast<size_t>(dtype)] = model.KvSpecAs(static_cast<KvDtype>(dtype), 1).bytes_per_token();
   }
   report.max_position_embeddings = model.config().max_position_embeddings;
   report.workspace_rows = kWorkspaceRows;

@@ -87,7 +87,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     qualities.push_back(Summarize(scored[i], corpus, comparison.bootstrap));
     OrderedJson entry = {{"path", options.models[i]},
                          {"data_path", models[i]->DataPathName()},
-                         {"kv_cache", std::string(KvDtypeName(options.kv_cache_dtype.value_or(models[i]->MakeKvSpec(1).dtype)))}};
+                         {"kv_cache", std::string(KvDtypeName(models[i]->KvSpecAs(options.kv_cache_dtype, 1).dtype))}};
     entry.update(ToJson(qualities.back()));
     list.push_back(std::move(entry));
   }

@@ -44,20 +44,12 @@ OperatorSummary* Find(std::vector<OperatorSummary>& summaries, absl::string_view
 void AddRecord(const OperatorRecord& record, const MachineLimits& limits, OperatorSummary& summary) {
   ++summary.calls;
   summary.threads = record.threads;
-  summary.work.weight_bytes += record.work.weight_bytes;
-  summary.work.activation_bytes += record.work.activation_bytes;
-  summary.work.kv_bytes += record.work.kv_bytes;
-  summary.work.operations += record.work.operations;
-  const RooflineTime time = Roofline(record, limits);
-  summary.roofline.read_seconds += time.read_seconds;
-  summary.roofline.multiply_seconds += time.multiply_seconds;
+  summary.work += record.work;
+  summary.roofline += Roofline(record, limits);
   summary.emulated = summary.emulated || MultiplyOfKernel(record.kernel).emulated;
   // A multiply-add per row and weight: the weights are operations / (2 * rows), two bytes each.
   summary.bf16_weight_bytes += IsMatrixProduct(record.kernel) ? record.work.operations / record.rows : record.work.weight_bytes;
-  const std::vector<std::string> kernels = absl::StrSplit(summary.kernel, ' ', absl::SkipEmpty());
-  if (std::find(kernels.begin(), kernels.end(), record.kernel) == kernels.end()) {
-    absl::StrAppend(&summary.kernel, summary.kernel.empty() ? "" : " ", record.kernel);
-  }
+  AddOnce(summary.kernels, record.kernel);
 }
 
 const char* SourceName(TwinSource source) {
@@ -84,11 +76,13 @@ std::string Line(const OperatorSummary& op, const PhaseSummary& summary, double 
                          1e-6 * static_cast<double>(op.work.bytes()) / static_cast<double>(summary.passes),
                          GigaPerSecond(op.work.bytes(), op.seconds), GigaPerSecond(op.work.operations, op.seconds),
                          has_roofline ? absl::StrFormat("%.2f", op.roofline_share()) : "-",
-                         IsMatrixProduct(op.kernel) ? absl::StrFormat("%.3f", PerPassMs(op.conversion_seconds(), summary)) : "-",
-                         op.bf16_seconds > 0 ? absl::StrFormat("%.3f", PerPassMs(op.bf16_seconds, summary)) : "-", op.kernel, flags);
+                         IsMatrixProduct(op.kernel()) ? absl::StrFormat("%.3f", PerPassMs(op.conversion_seconds(), summary)) : "-",
+                         op.bf16_seconds > 0 ? absl::StrFormat("%.3f", PerPassMs(op.bf16_seconds, summary)) : "-", op.kernel(), flags);
 }
 
 }  // namespace
+
+std::string OperatorSummary::kernel() const { return absl::StrJoin(kernels, " "); }
 
 OperatorSummary PhaseSummary::Total() const {
   OperatorSummary total;
@@ -97,12 +91,8 @@ OperatorSummary PhaseSummary::Total() const {
     total.calls += op.calls;
     total.threads = op.threads;
     total.seconds += op.seconds;
-    total.work.weight_bytes += op.work.weight_bytes;
-    total.work.activation_bytes += op.work.activation_bytes;
-    total.work.kv_bytes += op.work.kv_bytes;
-    total.work.operations += op.work.operations;
-    total.roofline.read_seconds += op.roofline.read_seconds;
-    total.roofline.multiply_seconds += op.roofline.multiply_seconds;
+    total.work += op.work;
+    total.roofline += op.roofline;
     total.bf16_weight_bytes += op.bf16_weight_bytes;
     total.bf16_seconds += op.bf16_seconds;
   }
@@ -129,7 +119,7 @@ PhaseSummary Summarize(const PhaseRounds& rounds, bool by_layer, const MachineLi
       seconds.push_back(1e-9 * static_cast<double>(ns));
     }
     op.seconds = Median(seconds);
-    for (const absl::string_view kernels : absl::StrSplit(op.kernel, ' ')) AddFallbacks(kernels, data_path, isa, op.fallbacks);
+    for (const std::string& kernel : op.kernels) AddFallbacks(kernel, data_path, isa, op.fallbacks);
   }
   return summary;
 }
@@ -147,7 +137,7 @@ void AddEstimatedTwin(const MachineLimits& limits, Isa isa, PhaseSummary& summar
   const double peak = isa >= Isa::kAvx512Vnni ? limits.bf16_gops : limits.f32_gops;
   for (OperatorSummary& op : summary.operators) {
     op.bf16_seconds = op.seconds;
-    if (!IsMatrixProduct(op.kernel) || op.roofline_share() <= 0) continue;
+    if (!IsMatrixProduct(op.kernel()) || op.roofline_share() <= 0) continue;
     const double read_seconds = 1e-9 * static_cast<double>(op.bf16_streamed_bytes()) / limits.read_gb_per_s;
     const double multiply_seconds = peak > 0 ? 1e-9 * static_cast<double>(op.work.operations) / peak : 0.0;
     op.bf16_seconds = std::max(read_seconds, multiply_seconds) / std::min(1.0, op.roofline_share());
@@ -213,8 +203,8 @@ OrderedJson ToJson(const OperatorSummary& op, const PhaseSummary& summary, doubl
                {"roofline_seconds", op.roofline.seconds()},
                {"roofline_share", op.roofline_share()},
                {"bound", op.roofline.read_seconds >= op.roofline.multiply_seconds ? "memory" : "compute"},
-               {"conversion_seconds", IsMatrixProduct(op.kernel) ? OrderedJson(op.conversion_seconds()) : OrderedJson(nullptr)},
-               {"kernel", op.kernel},
+               {"conversion_seconds", IsMatrixProduct(op.kernel()) ? OrderedJson(op.conversion_seconds()) : OrderedJson(nullptr)},
+               {"kernel", op.kernel()},
                {"emulated", op.emulated},
                {"fallbacks", op.fallbacks}});
   if (summary.source == TwinSource::kMeasured || summary.source == TwinSource::kEstimated) {

@@ -29,12 +29,13 @@ struct OperatorSummary {
   double seconds = 0;  // of one round: the median over the rounds of the sum over the calls
   OperatorWork work;   // of one round
   RooflineTime roofline;
-  std::string kernel;                  // of the calls, joined by " " when they differ
+  std::vector<std::string> kernels;    // of the calls, each once
   bool emulated = false;               // operands widened for want of an instruction
   std::vector<std::string> fallbacks;  // why a better kernel did not run; "scalar kernel" for one that has no vector twin
   int64_t bf16_weight_bytes = 0;       // the same matrices in BF16; of other operators their own weight_bytes
   double bf16_seconds = 0;             // of the twin; 0: none
 
+  std::string kernel() const;  // joined by " "
   int64_t streamed_bytes() const { return work.weight_bytes + work.kv_bytes; }
   int64_t bf16_streamed_bytes() const { return bf16_weight_bytes + work.kv_bytes; }
   double roofline_share() const { return seconds > 0 ? roofline.seconds() / seconds : 0; }

@@ -45,7 +45,7 @@ TEST(OperatorProfileTest, SumsByNameAndTakesTheMedianOfTheRounds) {
   EXPECT_EQ(qkv.calls, 2);
   EXPECT_NEAR(qkv.seconds, 0.6, 1e-9);
   EXPECT_EQ(qkv.work.weight_bytes, 2'000'000'000);
-  EXPECT_EQ(qkv.kernel, kGemm);
+  EXPECT_EQ(qkv.kernel(), kGemm);
   EXPECT_NEAR(qkv.roofline.read_seconds, 0.2, 1e-12);
   EXPECT_NEAR(qkv.roofline.multiply_seconds, 0.02, 1e-12);
   EXPECT_NEAR(qkv.roofline_share(), 1.0 / 3, 1e-9);
@@ -54,6 +54,16 @@ TEST(OperatorProfileTest, SumsByNameAndTakesTheMedianOfTheRounds) {
   EXPECT_FALSE(qkv.emulated);
   EXPECT_NEAR(summary.Total().seconds, 0.7, 1e-9);
   EXPECT_EQ(summary.Total().calls, 3);
+}
+
+TEST(OperatorProfileTest, AKernelOfSeveralCallsIsNamedOnce) {
+  PhaseRounds rounds{.phase = "decode", .passes = 2, .rows_per_pass = 1};
+  const char* const kTied = "read_row of gemm_bf16_bf16_f32__avx2";  // a name of several words
+  rounds.rounds.push_back({Record("embedding", -1, 0.1, kTied), Record("qkv", 0, 0.1, kGemm, kMatrix), Record("embedding", -1, 0.1, kTied),
+                           Record("qkv", 1, 0.1, "gemm_int16_w8g_f32__avx2", kMatrix)});
+  const PhaseSummary summary = Summarize(rounds, false, kLimits, {}, Isa::kAvx2);
+  EXPECT_EQ(summary.operators[0].kernel(), kTied);
+  EXPECT_EQ(summary.operators[1].kernel(), std::string(kGemm) + " gemm_int16_w8g_f32__avx2");
 }
 
 TEST(OperatorProfileTest, OneLinePerLayerWhenAsked) {

@@ -87,7 +87,7 @@ absl::StatusOr<Report> Measure(const Options& options, const ModelBundle& bundle
   ASSIGN_OR_RETURN(const std::unique_ptr<DecoderModel> twin_model, LoadTwin(options, bundle, isa, pool, source));
   Subject twin{.model = twin_model.get()};
   subject.model = bundle.model.get();
-  const int64_t working_set = bundle.model->resident_weight_bytes() - bundle.model->data_path().front().resident_bytes;
+  const int64_t working_set = StreamedWeightBytes(*bundle.model);
   MachineProbe probe(pool, isa, working_set);
   for (int round = -1; round < options.repeat; ++round) {  // both models and the machine in turn: what disturbs one disturbs all
     RETURN_IF_ERROR(RunRound(options, round >= 0, subject));

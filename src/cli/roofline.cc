@@ -32,11 +32,7 @@ RooflineTime Roofline(const OperatorRecord& record, const MachineLimits& limits)
 
 RooflineTime Roofline(absl::Span<const OperatorRecord> records, const MachineLimits& limits) {
   RooflineTime total;
-  for (const OperatorRecord& record : records) {
-    const RooflineTime time = Roofline(record, limits);
-    total.read_seconds += time.read_seconds;
-    total.multiply_seconds += time.multiply_seconds;
-  }
+  for (const OperatorRecord& record : records) total += Roofline(record, limits);
   return total;
 }
 

@@ -26,6 +26,11 @@ KernelMultiply MultiplyOfKernel(absl::string_view kernel);
 struct RooflineTime {
   double read_seconds = 0, multiply_seconds = 0;
   double seconds() const { return read_seconds > multiply_seconds ? read_seconds : multiply_seconds; }
+  RooflineTime& operator+=(const RooflineTime& other) {
+    read_seconds += other.read_seconds;
+    multiply_seconds += other.multiply_seconds;
+    return *this;
+  }
 };
 // Of one operator; of several operators the sums, for a whole pass.
 RooflineTime Roofline(const OperatorRecord& record, const MachineLimits& limits);

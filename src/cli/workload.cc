@@ -7,14 +7,14 @@
 
 namespace pith {
 
+int64_t StreamedWeightBytes(const DecoderModel& model) { return model.resident_weight_bytes() - model.data_path().front().resident_bytes; }
+
 absl::StatusOr<Workload> Workload::Create(DecoderModel& model, int64_t sequences, int64_t tokens_each,
                                           std::optional<KvDtype> kv_cache_dtype) {
   Workload workload(model, sequences);
   const int64_t blocks = BlockPool::BlocksForTokens(tokens_each);
   workload.pool_ = std::make_unique<BlockPool>(sequences * blocks);
-  KvCacheSpec spec = model.MakeKvSpec(sequences * blocks);
-  if (kv_cache_dtype.has_value()) spec.dtype = *kv_cache_dtype;
-  ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(spec));
+  ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.KvSpecAs(kv_cache_dtype, sequences * blocks)));
   workload.storage_ = std::make_unique<KvStorage>(std::move(storage));
   for (BlockTable& table : workload.tables_) RETURN_IF_ERROR(workload.pool_->Grow(table, tokens_each));
   return workload;

@@ -18,6 +18,9 @@ namespace pith {
 // Which rows of a pass get logits: the last of each sequence (prefill, decode), or all (verification of drafts, scoring).
 enum class LogitsRows { kLast, kAll };
 
+// The weights one pass streams: all that is resident but the embedding, of which a pass reads a few rows.
+int64_t StreamedWeightBytes(const DecoderModel& model);
+
 // Borrows the model, which must outlive it. The tokens come from a fixed seed: the same for every model with the same vocabulary.
 class Workload {
  public:

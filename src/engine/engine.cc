@@ -239,8 +239,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(DecoderModel& model, cons
     return UsageError("max_model_len: expected at most max_position_embeddings = ", model.config().max_position_embeddings, ", found ",
                       resolved.max_model_len);
   }
-  KvCacheSpec spec = model.MakeKvSpec(1);
-  if (resolved.kv_cache_dtype.has_value()) spec.dtype = *resolved.kv_cache_dtype;
+  KvCacheSpec spec = model.KvSpecAs(resolved.kv_cache_dtype, 1);
   resolved.kv_cache_dtype = spec.dtype;
   if (resolved.kv_blocks <= 0) {
     const int64_t bytes_per_block = spec.bytes_per_token() * kBlockSizeTokens;

@@ -13,9 +13,7 @@ class WindowRunner {
  public:
   static absl::StatusOr<std::unique_ptr<WindowRunner>> Create(DecoderModel& model, int64_t context, std::optional<KvDtype> kv_cache_dtype) {
     auto runner = std::make_unique<WindowRunner>(model, context);
-    KvCacheSpec spec = model.MakeKvSpec(runner->pool_.num_blocks());
-    if (kv_cache_dtype.has_value()) spec.dtype = *kv_cache_dtype;
-    ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(spec));
+    ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.KvSpecAs(kv_cache_dtype, runner->pool_.num_blocks())));
     runner->storage_ = std::make_unique<KvStorage>(std::move(storage));
     RETURN_IF_ERROR(runner->pool_.Grow(runner->table_, context));
     return runner;

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,12 @@ class DecoderModel {
   virtual const DecoderConfig& config() const = 0;
   // In the cache format the artifact declares (kv_cache_scheme), bf16 without one; Forward takes a cache of any format.
   virtual KvCacheSpec MakeKvSpec(int64_t num_blocks) const = 0;
+  // The same in a format of the caller's; nullopt: the artifact's.
+  KvCacheSpec KvSpecAs(std::optional<KvDtype> dtype, int64_t num_blocks) const {
+    KvCacheSpec spec = MakeKvSpec(num_blocks);
+    spec.dtype = dtype.value_or(spec.dtype);
+    return spec;
+  }
   virtual const std::vector<TensorDataPath>& data_path() const = 0;
   // A short name of the whole path, for evidence: "W4A16/int16", "BF16/bf16", "Q4_K+Q6_K/int8".
   virtual std::string DataPathName() const = 0;

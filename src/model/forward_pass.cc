@@ -40,7 +40,9 @@ float* Workspace::attention_scratch(int thread) { return Floats(attention_scratc
 
 int64_t Workspace::bytes() const {
   size_t bytes = positions_.capacity() * sizeof(int32_t);
-  for (const AlignedBuffer* buffer : {&hidden_, &qkv_, &attention_, &gate_up_, &branch_, &attention_scratch_}) bytes += buffer->size();
+  for (const AlignedBuffer* buffer : {&hidden_, &qkv_, &attention_, &gate_up_, &branch_, &attention_scratch_, &attention_states_}) {
+    bytes += buffer->size();
+  }
   return static_cast<int64_t>(bytes) + normed_.bytes() + attended_.bytes() + mlp_activation_.bytes();
 }
 
@@ -48,8 +50,7 @@ void Workspace::Reserve(int64_t rows) {
   if (rows <= rows_) return;
   rows_ = 0;  // should an allocation fail
   const auto grow = [](AlignedBuffer& buffer, int64_t elements, size_t element_bytes) {
-    buffer = AlignedBuffer();  // free before allocating the larger one
-    buffer = AlignedBuffer(static_cast<size_t>(elements) * element_bytes);
+    buffer.Reserve(static_cast<size_t>(elements) * element_bytes);
   };
   const int64_t heads = config_.num_heads + 2 * config_.num_kv_heads;
   const int64_t mlp_rows = std::min(rows, kMaxMlpRows);
@@ -62,12 +63,7 @@ void Workspace::Reserve(int64_t rows) {
   rows_ = rows;
 }
 
-void Workspace::ReserveAttentionStates(int64_t floats) {
-  const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
-  if (bytes <= attention_states_.size()) return;
-  attention_states_ = AlignedBuffer();  // free before allocating the larger one
-  attention_states_ = AlignedBuffer(bytes);
-}
+void Workspace::ReserveAttentionStates(int64_t floats) { attention_states_.Reserve(static_cast<size_t>(floats) * sizeof(float)); }
 
 absl::Status ValidateBatch(const ForwardBatch& batch, const DecoderConfig& config, const KvCacheSpec& kv, int64_t logits_size) {
   if (kv.num_layers != config.num_layers || kv.num_kv_heads != config.num_kv_heads || kv.head_dim != config.head_dim) {

@@ -13,16 +13,10 @@
 
 namespace pith {
 
-inline KvCacheSpec KvSpecOf(const DecoderModel& model, int64_t num_blocks, KvDtype dtype) {
-  KvCacheSpec spec = model.MakeKvSpec(num_blocks);
-  spec.dtype = dtype;
-  return spec;
-}
-
 // A cache for a model, with the blocks handed out in an order that `skip` shifts (other physical blocks, same tokens).
 struct TestCache {
   TestCache(const DecoderModel& model, int64_t num_blocks, int64_t skip = 0, KvDtype dtype = KvDtype::kBf16)
-      : storage(*KvStorage::Create(KvSpecOf(model, num_blocks, dtype))), pool(num_blocks) {
+      : storage(*KvStorage::Create(model.KvSpecAs(dtype, num_blocks))), pool(num_blocks) {
     CHECK(pool.Grow(skipped, skip * kBlockSizeTokens).ok());
   }
   KvStorage storage;

@@ -25,10 +25,7 @@ ComputeContext MakeComputeContext(ThreadPool* pool, Isa isa, GemmActivation weig
 
 absl::Span<float> RowScratch(int64_t count) {
   thread_local AlignedBuffer buffer;
-  if (static_cast<int64_t>(buffer.size()) < count * static_cast<int64_t>(sizeof(float))) {
-    buffer = AlignedBuffer();
-    buffer = AlignedBuffer(static_cast<size_t>(count) * sizeof(float));
-  }
+  buffer.Reserve(static_cast<size_t>(count) * sizeof(float));
   return {reinterpret_cast<float*>(buffer.data()), static_cast<size_t>(count)};
 }
 

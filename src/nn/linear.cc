@@ -8,16 +8,10 @@
 #include "base/status.h"
 #include "kernels/gemm_problem.h"
 #include "nn/dense_weight.h"
+#include "nn/weight_shape.h"
 
 namespace pith {
 namespace {
-
-// Whether two sources may become one matrix: the same kernel consumes both, with the same layout.
-bool CanShareMatrix(const LinearSource& a, const LinearSource& b) {
-  if (a.quantized == nullptr || b.quantized == nullptr) return a.quantized == b.quantized;
-  const QuantizedTensor &p = *a.quantized, &q = *b.quantized;
-  return p.bits == q.bits && p.group_size == q.group_size && p.zero_point.empty() == q.zero_point.empty() && p.min.empty() == q.min.empty();
-}
 
 absl::StatusOr<std::vector<uint16_t>> StackDense(absl::Span<const LinearSource> parts, int64_t n, ThreadPool& pool) {
   const int64_t k = parts[0].in();
@@ -56,20 +50,6 @@ int64_t ActivationGroup(const GemmProblem& problem) {
   return group != 0 ? group : problem.group_size;
 }
 
-// The kernel for what the context asks for, else for bf16; every refusal is kept.
-absl::StatusOr<GemmSelection> SelectKernel(GemmWeight family, GemmProblem& problem, const ComputeContext& context) {
-  std::vector<std::string> refused;
-  if (family != GemmWeight::kBf16 && context.weight_only_activation != GemmActivation::kBf16) {
-    problem.activation = context.weight_only_activation;
-    problem.activation_group = ActivationGroup(problem);
-    absl::StatusOr<GemmSelection> selection = SelectGemm(family, problem, context.isa, &refused);
-    if (selection.ok()) return selection;
-    problem.activation = GemmActivation::kBf16;
-    problem.activation_group = 0;
-  }
-  return SelectGemm(family, problem, context.isa, &refused);
-}
-
 absl::Status CheckScales(absl::Span<const LinearSource> parts) {
   for (const LinearSource& part : parts) {
     const QuantizedTensor& q = *part.quantized;
@@ -87,15 +67,16 @@ absl::StatusOr<Linear> Linear::Load(absl::Span<const LinearSource> parts, const 
   linear.in_ = parts[0].in();
   linear.arena_ = context.arena;
   bool has_bias = false;
+  std::vector<WeightShape> shapes;
   for (const LinearSource& part : parts) {
     CHECK((part.dense == nullptr) != (part.quantized == nullptr));
     CHECK_EQ(part.in(), linear.in_);
     CHECK(part.bias.empty() || static_cast<int64_t>(part.bias.size()) == part.out());
-    has_bias |= !part.bias.empty();
+    shapes.push_back(ShapeOf(part));
+    has_bias |= shapes.back().has_bias;
   }
-  for (size_t begin = 0; begin < parts.size();) {
-    size_t end = begin + 1;
-    while (end < parts.size() && CanShareMatrix(parts[begin], parts[end])) ++end;
+  size_t begin = 0;
+  for (const size_t end : MatrixEnds(shapes)) {
     RETURN_IF_ERROR(linear.AddSegment(parts.subspan(begin, end - begin), context));
     begin = end;
   }
@@ -125,7 +106,7 @@ absl::Status Linear::AddSegment(absl::Span<const LinearSource> parts, const Comp
 
 absl::Status Linear::AddMatrix(absl::Span<const LinearSource> parts, GemmWeight family, GemmPrepackParams params,
                                const ComputeContext& context) {
-  const absl::StatusOr<GemmSelection> selection = SelectKernel(family, params.problem, context);
+  const absl::StatusOr<GemmSelection> selection = SelectLinearKernel(family, params.problem, context);
   if (!selection.ok()) return Annotate(selection.status(), parts[0].name);
   Segment segment{.problem = params.problem, .kernel = selection->kernel, .column_begin = out_, .panel_begin = num_panels_};
   segment.input.kind = segment.problem.activation;
@@ -192,7 +173,16 @@ void Linear::ReadRow(int64_t o, float* out) const {
 }
 
 absl::StatusOr<GemmSelection> SelectLinearKernel(GemmWeight family, GemmProblem& problem, const ComputeContext& context) {
-  return SelectKernel(family, problem, context);
+  std::vector<std::string> refused;
+  if (family != GemmWeight::kBf16 && context.weight_only_activation != GemmActivation::kBf16) {
+    problem.activation = context.weight_only_activation;
+    problem.activation_group = ActivationGroup(problem);
+    absl::StatusOr<GemmSelection> selection = SelectGemm(family, problem, context.isa, &refused);
+    if (selection.ok()) return selection;
+    problem.activation = GemmActivation::kBf16;
+    problem.activation_group = 0;
+  }
+  return SelectGemm(family, problem, context.isa, &refused);
 }
 
 int64_t Linear::resident_bytes() const {

@@ -68,7 +68,8 @@ class Linear {
   std::vector<TensorDataPath> data_path_;
 };
 
-// The kernel that Linear would choose for a matrix, with what it will be multiplied with filled into `problem`.
+// The kernel of a matrix for the activations the context asks for, else for bf16, with what it will be multiplied with filled into
+// `problem`; every refusal is kept.
 // Errors: kUnimplemented listing every refusal.
 absl::StatusOr<GemmSelection> SelectLinearKernel(GemmWeight family, GemmProblem& problem, const ComputeContext& context);
 

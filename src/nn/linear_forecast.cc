@@ -1,15 +1,11 @@
 #include "nn/linear_forecast.h"
 
 #include "base/status.h"
+#include "kernels/gemm_problem.h"
 #include "nn/linear.h"
 
 namespace pith {
 namespace {
-
-// The rule of Linear::Load: neighbours that one kernel consumes with one layout become one matrix.
-bool CanShareMatrix(const WeightShape& a, const WeightShape& b) {
-  return a.bits == b.bits && a.group_size == b.group_size && a.has_zero_point == b.has_zero_point && a.has_min == b.has_min;
-}
 
 absl::StatusOr<int64_t> MatrixBytes(absl::Span<const WeightShape> parts, const ComputeContext& context) {
   GemmProblem problem{.k = parts[0].in,
@@ -22,8 +18,7 @@ absl::StatusOr<int64_t> MatrixBytes(absl::Span<const WeightShape> parts, const C
     problem.n += part.out;
     if (part.scale != problem.scale) problem.scale = GemmScale::kF32;  // one type for all of the matrix
   }
-  const GemmWeight family = parts[0].dense() ? GemmWeight::kBf16 : parts[0].bits <= 4 ? GemmWeight::kW4Grouped : GemmWeight::kW8Grouped;
-  ASSIGN_OR_RETURN(const GemmSelection selection, SelectLinearKernel(family, problem, context));
+  ASSIGN_OR_RETURN(const GemmSelection selection, SelectLinearKernel(GemmWeightFamily(problem.bits), problem, context));
   return static_cast<int64_t>(selection.kernel->prepack_bytes(problem));
 }
 
@@ -31,9 +26,8 @@ absl::StatusOr<int64_t> MatrixBytes(absl::Span<const WeightShape> parts, const C
 
 absl::StatusOr<int64_t> ForecastLinearBytes(absl::Span<const WeightShape> parts, const ComputeContext& context) {
   int64_t bytes = 0;
-  for (size_t begin = 0; begin < parts.size();) {
-    size_t end = begin + 1;
-    while (end < parts.size() && CanShareMatrix(parts[begin], parts[end])) ++end;
+  size_t begin = 0;
+  for (const size_t end : MatrixEnds(parts)) {
     ASSIGN_OR_RETURN(const int64_t matrix, MatrixBytes(parts.subspan(begin, end - begin), context));
     bytes += matrix;
     begin = end;

@@ -6,12 +6,6 @@
 namespace pith {
 namespace {
 
-void Reserve(AlignedBuffer& buffer, int64_t bytes) {
-  if (static_cast<int64_t>(buffer.size()) >= bytes) return;
-  buffer = AlignedBuffer();  // free before allocating the larger one
-  buffer = AlignedBuffer(static_cast<size_t>(bytes));
-}
-
 template <typename T> T* As(AlignedBuffer& buffer) { return reinterpret_cast<T*>(buffer.data()); }
 template <typename T> const T* As(const AlignedBuffer& buffer) { return reinterpret_cast<const T*>(buffer.data()); }
 
@@ -25,14 +19,14 @@ void LinearInput::Activate(const InputFormat& format, int64_t rows, int64_t dim)
   if (form == nullptr) form = &forms_.emplace_back(Form{.format = format});
   form->active = true;
   if (format.kind == GemmActivation::kBf16) {
-    Reserve(form->high, rows * dim * 2);
+    form->high.Reserve(rows * dim * 2);
     return;
   }
   DCHECK(dim % format.group_size == 0 && format.group_size % format.sum_group == 0);
-  Reserve(form->high, rows * dim);
-  if (format.kind == GemmActivation::kInt16) Reserve(form->low, rows * dim);
-  Reserve(form->scale, rows * (dim / format.group_size) * static_cast<int64_t>(sizeof(float)));
-  Reserve(form->sum, rows * (dim / format.sum_group) * static_cast<int64_t>(sizeof(int32_t)));
+  form->high.Reserve(rows * dim);
+  if (format.kind == GemmActivation::kInt16) form->low.Reserve(rows * dim);
+  form->scale.Reserve(rows * (dim / format.group_size) * static_cast<int64_t>(sizeof(float)));
+  form->sum.Reserve(rows * (dim / format.sum_group) * static_cast<int64_t>(sizeof(int32_t)));
 }
 
 void LinearInput::Prepare(absl::Span<const InputFormat> formats, int64_t rows, int64_t dim, bool keep_bf16) {

@@ -26,6 +26,13 @@ struct OperatorWork {
   int64_t operations = 0;        // a multiply-add is two; 0 for element-wise operators, which bytes bound
 
   int64_t bytes() const { return weight_bytes + activation_bytes + kv_bytes; }
+  OperatorWork& operator+=(const OperatorWork& other) {
+    weight_bytes += other.weight_bytes;
+    activation_bytes += other.activation_bytes;
+    kv_bytes += other.kv_bytes;
+    operations += other.operations;
+    return *this;
+  }
 };
 
 struct OperatorRecord {

@@ -1,0 +1,31 @@
+#include "nn/weight_shape.h"
+
+namespace pith {
+namespace {
+
+bool CanShareMatrix(const WeightShape& a, const WeightShape& b) {
+  return a.bits == b.bits && a.group_size == b.group_size && a.has_zero_point == b.has_zero_point && a.has_min == b.has_min;
+}
+
+}  // namespace
+
+WeightShape ShapeOf(const LinearSource& source) {
+  WeightShape shape{.out = source.out(), .in = source.in(), .has_bias = !source.bias.empty()};
+  if (source.quantized != nullptr) {
+    shape.bits = source.quantized->bits;
+    shape.group_size = source.quantized->group_size;
+    shape.has_zero_point = !source.quantized->zero_point.empty();
+    shape.has_min = !source.quantized->min.empty();
+  }
+  return shape;
+}
+
+std::vector<size_t> MatrixEnds(absl::Span<const WeightShape> parts) {
+  std::vector<size_t> ends;
+  for (size_t i = 1; i <= parts.size(); ++i) {
+    if (i == parts.size() || !CanShareMatrix(parts[i - 1], parts[i])) ends.push_back(i);
+  }
+  return ends;
+}
+
+}  // namespace pith
