@@ -26,6 +26,7 @@ struct Weight {
   std::string name;                 // tensor name without ".weight": "model.layers.0.mlp.down_proj"
   std::optional<TensorView> dense;  // F32, F16 or BF16; borrowed from the reader or from `storage`
   std::optional<QuantizedTensor> quantized;
+  std::optional<InputQuantization> input;  // of a quantized weight whose layer multiplies quantized activations
   std::shared_ptr<const Tensor> storage;  // owns `dense` when it had to be rearranged
   int64_t stored_bytes = 0;               // in the file, scales and zero points included
 };
@@ -50,8 +51,10 @@ struct TokenizerFiles {
 // What ReadWeight would decode a quantized weight to (quantized_tensor.h), known without decoding it.
 struct QuantizedForm {
   int bits = 0;
+  QuantizationType type = QuantizationType::kInt;
   int64_t group_size = 0;
   bool has_zero_point = false, has_min = false;
+  std::optional<InputQuantization> input;
   DType scale = DType::kF32;  // the narrowest type sure to hold every scale and min exactly: F32 where they are products
 };
 

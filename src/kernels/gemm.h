@@ -27,6 +27,7 @@ enum class GemmActivation : int32_t {
   kBf16 = 0,
   kInt16 = 1,  // two int8 planes: scale * (256 high + low)
   kInt8 = 2,   // one int8 plane: scale * high
+  kFp8 = 3,    // e4m3 values, held in bf16 (exact), with a scale per row
 };
 
 // What a weight matrix is, before any kernel is chosen, and what it will be multiplied with. k = in, n = out.
@@ -68,12 +69,13 @@ struct IntegerActivation {
 struct GemmParams {
   GemmProblem problem;
   const uint8_t* weight = nullptr;       // prepacked by the same kernel row, 64-byte aligned
-  const uint16_t* activation = nullptr;  // kBf16: bits [m, k], rows `activation_stride` elements apart
+  const uint16_t* activation = nullptr;  // kBf16, kFp8: bits [m, k], rows `activation_stride` elements apart
   int64_t activation_stride = 0;
-  IntegerActivation integer;    // kInt16, kInt8
-  int64_t m = 0;                // >= 1
-  const float* bias = nullptr;  // [n] or null
-  float* out = nullptr;         // [m, n], rows `out_stride` floats apart
+  const float* activation_scale = nullptr;  // kFp8: [m]; multiplies the sum over k, before the bias
+  IntegerActivation integer;                // kInt16, kInt8
+  int64_t m = 0;                            // >= 1
+  const float* bias = nullptr;              // [n] or null
+  float* out = nullptr;                     // [m, n], rows `out_stride` floats apart
   int64_t out_stride = 0;
   bool accumulate = false;                 // out += result (residual add): one f32 addition after the sum over k and the bias
   int64_t panel_begin = 0, panel_end = 0;  // output panels this call computes, of ceil(n / kGemmPanel)

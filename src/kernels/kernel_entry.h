@@ -24,6 +24,7 @@ enum class GemmWeight : int32_t {
   kBf16 = 0,       // dense
   kW8Grouped = 1,  // 5..8 bit codes in one byte each
   kW4Grouped = 2,  // 2..4 bit codes, two per byte
+  kF8Grouped = 3,  // e4m3 codes in one byte each
 };
 
 struct GemmKernelEntry {

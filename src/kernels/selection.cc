@@ -13,6 +13,7 @@ absl::string_view WeightName(GemmWeight weight) {
     case GemmWeight::kBf16: return "bf16";
     case GemmWeight::kW8Grouped: return "w8g";
     case GemmWeight::kW4Grouped: return "w4g";
+    case GemmWeight::kF8Grouped: return "f8g";
   }
   return "unknown";
 }
@@ -35,6 +36,7 @@ absl::string_view GemmActivationName(GemmActivation activation) {
     case GemmActivation::kBf16: return "bf16";
     case GemmActivation::kInt16: return "int16 dynamic";
     case GemmActivation::kInt8: return "int8 dynamic";
+    case GemmActivation::kFp8: return "fp8 in bf16";
   }
   return "unknown";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct LinearSource {
   std::string name;                   // module: "model.layers.0.self_attn.q_proj"
   const TensorView* dense = nullptr;  // [out, in] F32, F16 or BF16
   const QuantizedTensor* quantized = nullptr;
+  std::optional<InputQuantization> input;  // else what the compute context says of weight-only matrices
   std::vector<float> bias;  // [out], or empty
   int64_t stored_bytes = 0;
 

@@ -33,6 +33,13 @@ struct QuantizationArgs {
   bool operator==(const QuantizationArgs&) const = default;
 };
 
+// What a layer's input is quantized to before it is multiplied, where the artifact says so.
+struct InputQuantization {
+  QuantizationArgs args;
+  float static_scale = 0;  // of every row and group; with args.dynamic: 0
+  bool operator==(const InputQuantization&) const = default;
+};
+
 // Rejects combinations that mean nothing (a group strategy without a size, token without dynamic, 3-bit float, ...).
 // Errors: kInvalidArgument with a sentence that says which.
 absl::Status Validate(const QuantizationArgs& args);

@@ -1,7 +1,8 @@
-// One integer weight matrix, whatever container it came from (compressed-tensors, GPTQ, AWQ, GGUF blocks).
+// One quantized weight matrix, whatever container it came from (compressed-tensors, GPTQ, AWQ, GGUF blocks).
 //
 //   weight[o][i] = scale[o][g] * (code[o][i] - zero_point[o][g])      when `min` is empty
 //   weight[o][i] = scale[o][g] *  code[o][i] - min[o][g]              when it is not (GGUF Q4_1, Q5_1, Q2_K, Q4_K, Q5_K)
+//   weight[o][i] = scale[o][g] * e4m3(code[o][i])                     type kFloat, which has neither zero points nor min
 // with g = i / group_size. Containers decode into it once at load; kernels prepack from it. A new container never needs a new kernel.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "quantization/quantization_args.h"
 #include "tensor/tensor.h"
 
 namespace pith {
@@ -18,6 +20,7 @@ struct QuantizedTensor {
   int64_t out = 0;                    // rows
   int64_t in = 0;                     // columns
   int bits = 8;                       // 2..8: codes lie in [0, 2^bits)
+  QuantizationType type = QuantizationType::kInt;
   int64_t group_size = 0;             // divides `in`; == in for per-channel (per-tensor scales are repeated per row)
   std::vector<uint8_t> code;          // [out, in]
   std::vector<float> scale;           // [out, in / group_size]
