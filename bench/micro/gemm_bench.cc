@@ -35,7 +35,8 @@ constexpr int64_t kColdBytes = int64_t{96} << 20;  // three times the last-level
 double PeakOf(const GemmKernelEntry& row) {
   const Isa isa = static_cast<Isa>(row.isa);
   switch (row.activation) {
-    case GemmActivation::kBf16: return isa < Isa::kAvx512Vnni ? FmaFlopsPerSecond(isa) : PeakPerSecond(ProbeLimit::kBf16, isa);
+    case GemmActivation::kBf16:
+    case GemmActivation::kFp8: return isa < Isa::kAvx512Vnni ? FmaFlopsPerSecond(isa) : PeakPerSecond(ProbeLimit::kBf16, isa);
     case GemmActivation::kInt16: return PeakPerSecond(ProbeLimit::kInt8, isa) / 2;
     case GemmActivation::kInt8: return PeakPerSecond(ProbeLimit::kInt8, isa);
   }
