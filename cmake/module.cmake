@@ -2,10 +2,10 @@
 add_library(pith_pch STATIC "${CMAKE_SOURCE_DIR}/cmake/pch.cc")
 target_link_libraries(pith_pch PRIVATE pith_options nlohmann_json::nlohmann_json fmt::fmt spdlog::spdlog absl::statusor absl::strings
                       absl::flat_hash_map absl::flat_hash_set absl::span)
-target_precompile_headers(pith_pch PRIVATE <algorithm> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <string>
-                          <string_view> <utility> <vector> <absl/container/flat_hash_map.h> <absl/status/status.h>
-                          <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/string_view.h> <absl/types/span.h>
-                          <nlohmann/json.hpp>)
+set(PITH_HEAVY_HEADERS <algorithm> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <string> <string_view> <utility>
+                       <vector> <absl/container/flat_hash_map.h> <absl/status/status.h> <absl/status/statusor.h> <absl/strings/str_cat.h>
+                       <absl/strings/string_view.h> <absl/types/span.h> <nlohmann/json.hpp>)
+target_precompile_headers(pith_pch PRIVATE ${PITH_HEAVY_HEADERS})
 if(PITH_TESTS)
   add_library(pith_test_pch STATIC "${CMAKE_SOURCE_DIR}/cmake/pch.cc")
   target_link_libraries(pith_test_pch PRIVATE pith_options nlohmann_json::nlohmann_json absl::statusor absl::strings
@@ -25,11 +25,12 @@ if(EXISTS "${CMAKE_SOURCE_DIR}/build/venv/bin/python")
   set(PITH_TEST_PYTHON "${CMAKE_SOURCE_DIR}/build/venv/bin/python")
 endif()
 
-# add_module(NAME DEPS other_module... LIBS library...)
+# add_module(NAME DEPS other_module... LIBS library... HEAVY_HEADERS <header>...)
 #   Builds libpith_NAME from every .cc below the calling folder except *_test.cc, *_bench.cc, *_fuzz.cc and main.cc, and one test
 #   binary NAME_test from the *_test.cc beside them. DEPS are the only modules it may include (lint.layering checks it).
+#   HEAVY_HEADERS that most of its files include are precompiled too, for this module alone.
 function(add_module NAME)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;TEST_DEPS;TEST_LIBS;HEAVY_HEADERS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
   set(tests ${sources})
   set(fuzzers ${sources})
@@ -41,7 +42,11 @@ function(add_module NAME)
   if(sources)
     add_library(pith_${NAME} STATIC ${sources})
     target_link_libraries(pith_${NAME} PUBLIC pith_options ${dep_targets} ${ARG_LIBS})
-    target_precompile_headers(pith_${NAME} REUSE_FROM pith_pch)
+    if(ARG_HEAVY_HEADERS)
+      target_precompile_headers(pith_${NAME} PRIVATE ${PITH_HEAVY_HEADERS} ${ARG_HEAVY_HEADERS})
+    else()
+      target_precompile_headers(pith_${NAME} REUSE_FROM pith_pch)
+    endif()
     set_isa_flags(${sources})
   else()
     add_library(pith_${NAME} INTERFACE)
