@@ -216,8 +216,8 @@ TEST(IntegerGemm, EveryIsaNumberOfRowsAndPlaceGivesTheBitsOfTheScalarRow) {
 TEST(IntegerGemm, ManyRowsInBlocksGiveTheSameBits) {
   for (const GemmActivation activation : {GemmActivation::kInt16, GemmActivation::kInt8}) {
     for (const int bits : {4, 8}) {
-      for (const int64_t group : {64, 640}) {
-        GemmProblem p{.n = 150, .k = 640, .group_size = group, .bits = bits, .activation = activation};
+      for (const int64_t group : {64, 1280}) {  // 1280 k are more than a chunk
+        GemmProblem p{.n = 150, .k = 1280, .group_size = group, .bits = bits, .activation = activation};
         p.activation_group = activation == GemmActivation::kInt16 ? 64 : group;
         const Case c = MakeCase(p, 11);
         for (const GemmKernelEntry* kernel : RunnableKernels(p)) {

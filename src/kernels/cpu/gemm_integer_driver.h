@@ -38,7 +38,18 @@ struct Job {
   int64_t step, steps;
   int64_t steps_per_group, steps_per_scale;  // weight group, activation group
   int64_t groups_of_scale;                   // activation scales of a row
+
+  PITH_ALWAYS_INLINE uint32_t center() const { return static_cast<uint32_t>(layout.center); }
 };
+
+// The weight group and the activation group that a step lies in.
+struct StepGroups {
+  int64_t weight, scale;
+};
+PITH_ALWAYS_INLINE StepGroups GroupsOf(const Job& job, int64_t s) {  // mostly one step to a group: no division
+  return {.weight = job.steps_per_group == 1 ? s : s / job.steps_per_group,
+          .scale = job.steps_per_scale == 1 ? s : s / job.steps_per_scale};
+}
 
 // One tile: rows [row, row + R) of the call, P neighbouring panels.
 struct Tile {
@@ -88,9 +99,9 @@ PITH_ALWAYS_INLINE void FinishStep(const Job& job, const uint8_t* panel, int64_t
   using Float = typename Lanes::Float;
   const PanelLayout& layout = job.layout;
   const IntegerActivation& activation = job.params->integer;
-  const int64_t g = s / job.steps_per_group;
+  const auto [g, a_group] = GroupsOf(job, s);
   const Float scale = Lanes::LoadScale(panel, layout.scale, g);
-  const float* activation_scale = activation.scale + row * job.groups_of_scale + s / job.steps_per_scale;
+  const float* activation_scale = activation.scale + row * job.groups_of_scale + a_group;
   const int32_t* activation_sum = activation.sum + row * job.steps + s;
   if (layout.offset == GroupOffset::kMin) {
     const Float min = Lanes::LoadScale(panel + layout.offset_begin, layout.scale, g);
@@ -121,7 +132,7 @@ PITH_ALWAYS_INLINE void FinishStep(const Job& job, const uint8_t* panel, int64_t
 PITH_ALWAYS_INLINE int32_t StartOfStep(const Job& job, int64_t row, int64_t s) {
   if (job.layout.offset != GroupOffset::kNone) return 0;
   const uint32_t sum = static_cast<uint32_t>(job.params->integer.sum[row * job.steps + s]);
-  return static_cast<int32_t>(0u - sum * static_cast<uint32_t>(job.layout.center));
+  return static_cast<int32_t>(0u - sum * job.center());
 }
 
 // Writes one panel of one row: the bias, then the residual.
@@ -300,13 +311,13 @@ template <typename Lanes, typename Format, int P> void DecodeChunk(const Job& jo
   }
 }
 
-// k per chunk: whole steps where they fit.
-PITH_ALWAYS_INLINE int64_t ChunkK(const Job& job) { return job.step <= kChunkK ? kChunkK / job.step * job.step : kChunkK; }
+// k per chunk of at most `largest`: whole steps where they fit.
+PITH_ALWAYS_INLINE int64_t ChunkK(const Job& job, int64_t largest) { return job.step <= largest ? largest / job.step * job.step : largest; }
 
-// Moves a tile to the chunk of k that begins at `k`, with its weights as bytes: decoded to scratch, or where they lie.
-template <typename Lanes, typename Format, int P> void SetChunk(const Job& job, int64_t k, Tile& tile, uint8_t* scratch) {
+// Moves a tile to the chunk of `chunk` k that begins at `k`, with its weights as bytes: decoded to scratch, or where they lie.
+template <typename Lanes, typename Format, int P> void SetChunk(const Job& job, int64_t k, int64_t chunk, Tile& tile, uint8_t* scratch) {
   tile.k_begin = k;
-  tile.k_end = Min(k + ChunkK(job), job.params->problem.k);
+  tile.k_end = Min(k + chunk, job.params->problem.k);
   if constexpr (Format::kUnitK == 4) {
     tile.weights = tile.panel + job.layout.code_begin + k / 4 * kIntegerUnitBytes;
     tile.weights_step = kIntegerUnitBytes;
@@ -330,7 +341,7 @@ void ComputeBlocked(const Job& job, int64_t row_begin, int64_t row_end, int64_t 
   Tile tile = {.job = &job, .panel = job.params->weight + panel * job.layout.panel_bytes};
   const int64_t tiles = (rows + R - 1) / R;
   for (int64_t k = 0; k < job.params->problem.k; k = tile.k_end) {
-    SetChunk<Lanes, Format, P>(job, k, tile, scratch);
+    SetChunk<Lanes, Format, P>(job, k, ChunkK(job, kChunkK), tile, scratch);
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = t * rows / tiles;
       tile.row = row_begin + begin;

@@ -1,7 +1,9 @@
-// Many rows by AMX tiles: 16 rows x 16 columns of int32 per tile, 64 k per instruction (tdpbsud: s8 activations, u8 weights).
+// Integer GEMM by AMX tiles: 16 rows x 16 columns of int32 per tile, 64 k per instruction (tdpbsud: s8 activations, u8 weights).
 //
-// Sums of a step are exact whoever makes them, so tiles give the bits of the vector rows, and rows that do not fill a tile go through
-// those. A block of weights is the one of gemm_integer_driver.h: 4 k of 16 columns in 64 bytes are one row of a weight tile.
+// Sums of a step are exact whoever makes them, so tiles give the bits of the vector rows. A chunk of weights is the one of
+// gemm_integer_driver.h: 4 k of 16 columns in 64 bytes are one row of a weight tile. Activation tiles are always full: the last one of a
+// block of rows is moved back until it ends with the block, and rows that two tiles hold are computed in both and stored once.
+// While the tile unit multiplies, the vector unit applies scales to the sums of the unit of work before.
 //
 // Include in one translation unit only.
 #pragma once
@@ -17,126 +19,241 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kTilePanels = 2;       // weight tiles side by side
-constexpr int64_t kTiledRowBlock = 192;  // rows that share a decoded chunk of weights
-constexpr int64_t kSumInts = 16 * 16;    // of one tile
+constexpr int64_t kTiledRowBlock = 192;             // rows that share a decoded chunk of weights
+constexpr int64_t kSumInts = 16 * 16;               // of one tile
+constexpr int64_t kUnitInts = 4 * kSumInts;         // of a unit of work: up to two activation tiles times two weight tiles
+constexpr int64_t kOnePanelRows = 32;               // up to here weights stream panel by panel, which memory likes best
+constexpr int64_t kPackedBytes = int64_t{1} << 20;  // of activations: half of the level-2 cache
+constexpr int64_t kInPlaceChunkK = 1024;            // weights that need no decoding
+template <int kPlanes> constexpr int64_t kFewestTiledRows = kPlanes == 2 ? 4 : 6;  // measured: below, vector rows are as fast
 
 // k per tile instruction, or 0 where a step does not consist of whole ones.
 int64_t TileK(const Job& job) { return job.step % 64 == 0 ? 64 : job.step % 32 == 0 ? 32 : 0; }
 
-// Rows that two activation tiles hold: the two planes of 16 rows, or one plane of 32.
-template <int kPlanes> constexpr int64_t kRowsTogether = kPlanes == 2 ? kTileRows : 2 * kTileRows;
+// Activations of a block of rows as tiles, so that a tile load reads lines that follow each other:
+// [tile][k / tile_k][plane][tile_rows][tile_k]. Where the block begins and ends depends on what fits.
+struct Block {
+  const Job* job;
+  int64_t row_begin, rows, tile_rows, tiles, tile_k;
+  int8_t* packed;  // kPackedBytes
+  float* total;    // [tiles][16][panels][16]
 
-// Folds the sums of step `s` into the totals. ints [activation tile][weight tile][16][16].
-template <int kPlanes> void FinishTiles(const Tile& tile, int64_t s, const int32_t* ints) {
-  using Lanes = IntegerLanes;
-  constexpr int R = 4;
-  const Job& job = *tile.job;
-  for (int64_t p = 0; p < kTilePanels; ++p) {
-    for (int64_t r = 0; r < kRowsTogether<kPlanes>; r += R) {
-      Lanes::Sum<kPlanes> sum[R];
-#pragma GCC unroll 4
-      for (int i = 0; i < R; ++i) {
-        sum[i] = Lanes::Start<kPlanes>(StartOfStep(job, tile.row + r + i, s));
-        for (int plane = 0; plane < kPlanes; ++plane) {
-          const int64_t activation_tile = kPlanes == 2 ? plane : (r + i) / kTileRows;
-          const int32_t* row = ints + (activation_tile * kTilePanels + p) * kSumInts + (r + i) % kTileRows * 16;
-          sum[i].plane[plane] = _mm512_add_epi32(sum[i].plane[plane], Lanes::LoadInt(row));
+  int64_t RowOf(int64_t t) const { return row_begin + Min(kTileRows * t, rows - tile_rows); }
+};
+
+template <int kPlanes> void PackActivations(const Block& block) {
+  const IntegerActivation& activation = block.job->params->integer;
+  const int64_t k_size = block.job->params->problem.k, tile_bytes = block.tile_rows * block.tile_k;
+  for (int64_t t = 0; t < block.tiles; ++t) {
+    int8_t* tile = block.packed + t * block.tile_rows * k_size * kPlanes;
+    for (int64_t r = 0; r < block.tile_rows; ++r) {
+      for (int plane = 0; plane < kPlanes; ++plane) {
+        const int8_t* in = (plane == 0 ? activation.high : activation.low) + (block.RowOf(t) + r) * activation.stride;
+        int8_t* out = tile + plane * tile_bytes + r * block.tile_k;
+        for (int64_t k = 0; k < k_size; k += block.tile_k, out += kPlanes * tile_bytes) {
+          if (block.tile_k == 64) {
+            _mm512_storeu_si512(out, _mm512_loadu_si512(in + k));
+          } else {
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + k)));
+          }
         }
       }
-      FinishStep<Lanes, kPlanes, R>(job, tile.panel + p * job.layout.panel_bytes, tile.row + r, s, sum,
-                                    tile.total + (r * kTilePanels + p) * kGemmPanel, kTilePanels * kGemmPanel);
     }
   }
 }
 
-// kRowsTogether rows of a chunk. `ints` keeps the sums of a step that the chunk cuts.
-template <int kPlanes> void MultiplyTiles(const Tile& tile, int64_t tile_k, int32_t* ints) {
-  const Job& job = *tile.job;
-  const IntegerActivation& activation = job.params->integer;
-  const int64_t stride = activation.stride, first = tile.row * stride;
-  const int8_t* upper = activation.high + first;
-  const int8_t* lower = kPlanes == 2 ? activation.low + first : upper + kTileRows * stride;
+// Folds the sums of step `s` of one activation tile into its totals. `upper` [panels][16][16], with two planes `lower` too.
+template <int kPlanes, int kPanels, GroupOffset kOffset>
+void FinishTile(const Block& block, int64_t t, const Tile& tile, int64_t s, const int32_t* upper, const int32_t* lower) {
+  using Lanes = IntegerLanes;
+  const Job& job = *block.job;
+  const PanelLayout& layout = job.layout;
+  const StepGroups groups = GroupsOf(job, s);
+  const int64_t row = block.RowOf(t);
+  const float* activation_scale = job.params->integer.scale + row * job.groups_of_scale + groups.scale;
+  const int32_t* activation_sum = job.params->integer.sum + row * job.steps + s;
+  Lanes::Float scale[kPanels], min[kPanels];
+  Lanes::Int zero[kPanels];
+#pragma GCC unroll 2
+  for (int p = 0; p < kPanels; ++p) {
+    const uint8_t* panel = tile.panel + p * layout.panel_bytes;
+    scale[p] = Lanes::LoadScale(panel, layout.scale, groups.weight);
+    if constexpr (kOffset == GroupOffset::kMin) min[p] = Lanes::LoadScale(panel + layout.offset_begin, layout.scale, groups.weight);
+    if constexpr (kOffset == GroupOffset::kZeroPoint) zero[p] = Lanes::LoadU8(panel + layout.offset_begin + groups.weight * kGemmPanel);
+  }
+  float* total = block.total + t * kTileRows * kPanels * kGemmPanel;
+  for (int64_t r = 0; r < block.tile_rows; ++r, total += kPanels * kGemmPanel) {
+    const float a = activation_scale[r * job.groups_of_scale];
+    const int32_t sum = activation_sum[r * job.steps];
+#pragma GCC unroll 2
+    for (int p = 0; p < kPanels; ++p) {
+      Lanes::Int value = Lanes::LoadInt(upper + p * kSumInts + 16 * r);
+      if constexpr (kPlanes == 2) value = _mm512_add_epi32(_mm512_slli_epi32(value, 8), Lanes::LoadInt(lower + p * kSumInts + 16 * r));
+      if constexpr (kOffset == GroupOffset::kNone) {
+        value = _mm512_sub_epi32(value, _mm512_set1_epi32(static_cast<int32_t>(static_cast<uint32_t>(sum) * job.center())));
+      }
+      if constexpr (kOffset == GroupOffset::kZeroPoint) value = Lanes::SubtractProduct(value, zero[p], sum);
+      float* out = total + p * kGemmPanel;
+      Lanes::Float result = Lanes::Fma(Lanes::Multiply(Lanes::ToFloat(value), Lanes::Set(a)), scale[p], Lanes::Load(out));
+      if constexpr (kOffset == GroupOffset::kMin) result = Lanes::Fma(Lanes::Set(-(static_cast<float>(sum) * a)), min[p], result);
+      Lanes::Store(out, result);
+    }
+  }
+}
+
+// The sums of a unit of work that wait for their scales: `first` is its first activation tile.
+struct Waiting {
+  const int32_t* ints = nullptr;
+  int64_t first = 0, step = 0;
+};
+
+template <int kPlanes, int kActs, int kPanels, GroupOffset kOffset>
+PITH_ALWAYS_INLINE void Finish(const Block& block, const Tile& tile, Waiting* waiting) {
+  if (waiting->ints == nullptr) return;
+  const int32_t* ints = waiting->ints;
+  waiting->ints = nullptr;
+  FinishTile<kPlanes, kPanels, kOffset>(block, waiting->first, tile, waiting->step, ints, ints + 2 * kSumInts);
+  if constexpr (kPlanes == 1 && kActs == 2) {
+    if (waiting->first + 1 == block.tiles) return;  // the second tile repeats the first
+    FinishTile<kPlanes, kPanels, kOffset>(block, waiting->first + 1, tile, waiting->step, ints + 2 * kSumInts, nullptr);
+  }
+}
+
+template <int kActs, int kPanels> PITH_ALWAYS_INLINE void ZeroSums() {
+  _tile_zero(0);
+  if constexpr (kPanels == 2) _tile_zero(1);
+  if constexpr (kActs == 2) _tile_zero(2);
+  if constexpr (kActs == 2 && kPanels == 2) _tile_zero(3);
+}
+
+template <int kActs, int kPanels> PITH_ALWAYS_INLINE void LoadSums(const int32_t* ints) {
+  _tile_loadd(0, ints, 64);
+  if constexpr (kPanels == 2) _tile_loadd(1, ints + kSumInts, 64);
+  if constexpr (kActs == 2) _tile_loadd(2, ints + 2 * kSumInts, 64);
+  if constexpr (kActs == 2 && kPanels == 2) _tile_loadd(3, ints + 3 * kSumInts, 64);
+}
+
+template <int kActs, int kPanels> PITH_ALWAYS_INLINE void StoreSums(int32_t* ints) {
+  _tile_stored(0, ints, 64);
+  if constexpr (kPanels == 2) _tile_stored(1, ints + kSumInts, 64);
+  if constexpr (kActs == 2) _tile_stored(2, ints + 2 * kSumInts, 64);
+  if constexpr (kActs == 2 && kPanels == 2) _tile_stored(3, ints + 3 * kSumInts, 64);
+}
+
+// Activation tile `first`, or two, times the chunk of weights at `tile`. `ints`: two buffers in turn, or where the chunk cuts steps, one
+// of this unit that keeps their sums.
+template <int kPlanes, int kActs, int kPanels, GroupOffset kOffset, bool kPrefetch>
+void MultiplyTiles(const Block& block, const Tile& tile, int64_t first, int32_t* ints, bool cut, Waiting* waiting) {
+  const Job& job = *block.job;
+  const int64_t tile_k = block.tile_k, tile_bytes = block.tile_rows * tile_k, row_bytes = job.params->problem.k * kPlanes;
+  const int8_t* upper = block.packed + block.tile_rows * (first * row_bytes + tile.k_begin * kPlanes);
+  const int8_t* lower = kPlanes == 2 ? upper + tile_bytes : upper + (Min(first + 1, block.tiles - 1) - first) * block.tile_rows * row_bytes;
   const uint8_t* weights = tile.weights;
   for (int64_t k = tile.k_begin; k < tile.k_end;) {
     const int64_t s = k / job.step, step_end = (s + 1) * job.step, end = Min(step_end, tile.k_end);
+    int32_t* sums = cut || waiting->ints != ints ? ints : ints + kUnitInts;
     if (k == s * job.step) {
-      _tile_zero(0);
-      _tile_zero(1);
-      _tile_zero(2);
-      _tile_zero(3);
+      ZeroSums<kActs, kPanels>();
     } else {
-      _tile_loadd(0, ints, 64);
-      _tile_loadd(1, ints + kSumInts, 64);
-      _tile_loadd(2, ints + 2 * kSumInts, 64);
-      _tile_loadd(3, ints + 3 * kSumInts, 64);
+      LoadSums<kActs, kPanels>(sums);
     }
-    for (; k < end; k += tile_k, weights += tile_k / 4 * tile.weights_step) {
+    for (; k < end; k += tile_k, weights += tile_k / 4 * tile.weights_step, upper += kPlanes * tile_bytes, lower += kPlanes * tile_bytes) {
+      if constexpr (kPrefetch) {
+        for (int64_t i = 0; i < tile_k / 4; ++i) __builtin_prefetch(weights + kPrefetchBytes + 64 * i, 0, 2);
+      }
       _tile_loadd(6, weights, tile.weights_step);
-      _tile_loadd(4, upper + k, stride);
+      _tile_loadd(4, upper, tile_k);
       _tile_dpbsud(0, 4, 6);
-      _tile_loadd(7, weights + tile.weights_stride, tile.weights_step);
-      _tile_dpbsud(1, 4, 7);
-      _tile_loadd(5, lower + k, stride);
-      _tile_dpbsud(2, 5, 6);
-      _tile_dpbsud(3, 5, 7);
+      if constexpr (kPanels == 2) {
+        _tile_loadd(7, weights + tile.weights_stride, tile.weights_step);
+        _tile_dpbsud(1, 4, 7);
+      }
+      if constexpr (kActs == 2) {
+        _tile_loadd(5, lower, tile_k);
+        _tile_dpbsud(2, 5, 6);
+        if constexpr (kPanels == 2) _tile_dpbsud(3, 5, 7);
+      }
     }
-    _tile_stored(0, ints, 64);
-    _tile_stored(1, ints + kSumInts, 64);
-    _tile_stored(2, ints + 2 * kSumInts, 64);
-    _tile_stored(3, ints + 3 * kSumInts, 64);
-    if (end == step_end) FinishTiles<kPlanes>(tile, s, ints);
+    Finish<kPlanes, kActs, kPanels, kOffset>(block, tile, waiting);
+    StoreSums<kActs, kPanels>(sums);
+    if (end == step_end) *waiting = {.ints = sums, .first = first, .step = s};
   }
 }
 
-// Two panels for the rows [row_begin, row_end).
-template <typename Format, int kPlanes>
-void ComputeTiled(const Job& job, int64_t row_begin, int64_t row_end, int64_t panel, int64_t tile_k, uint8_t* scratch) {
-  constexpr int64_t kRows = kRowsTogether<kPlanes>, kRest = IntegerLanes::kTileRows<kPlanes>;
-  alignas(64) float total[kTiledRowBlock * kTilePanels * kGemmPanel];
-  alignas(64) int32_t ints[kTiledRowBlock / kRows * 4 * kSumInts], parked[kRows * kTilePanels * kGemmPanel];
-  const int64_t rows = row_end - row_begin;
-  for (int64_t i = 0; i < rows * kTilePanels * kGemmPanel; ++i) total[i] = 0;
+// kPanels panels for the rows of the block.
+template <typename Format, int kPlanes, int kActs, int kPanels, GroupOffset kOffset>
+void ComputeTiled(const Block& block, int64_t panel, uint8_t* scratch) {
+  constexpr bool kInPlace = Format::kUnitK == 4;
+  constexpr int64_t kTilesTogether = kPlanes == 1 ? kActs : 1;
+  const Job& job = *block.job;
+  alignas(64) int32_t ints[kTiledRowBlock / kTileRows * kUnitInts];
+  for (int64_t i = 0; i < block.tiles * kTileRows * kPanels * kGemmPanel; ++i) block.total[i] = 0;
   Tile tile = {.job = &job, .panel = job.params->weight + panel * job.layout.panel_bytes};
+  const int64_t chunk = kInPlace ? ChunkK(job, kInPlaceChunkK) : ChunkK(job, kChunkK);
+  const bool cut = job.step > chunk;
+  Waiting waiting;
   for (int64_t k = 0; k < job.params->problem.k; k = tile.k_end) {
-    SetChunk<IntegerLanes, Format, kTilePanels>(job, k, tile, scratch);
-    int64_t r = 0;
-    for (; r + kRows <= rows; r += kRows) {
-      tile.row = row_begin + r;
-      tile.total = total + r * kTilePanels * kGemmPanel;
-      MultiplyTiles<kPlanes>(tile, tile_k,
-                             ints + (job.step > ChunkK(job) ? r / kRows * 4 * kSumInts : 0));  // whole steps: one that stays in L1
-    }
-    for (int64_t begin = r; r < rows; r += kRest) {
-      tile.row = row_begin + r;
-      tile.total = total + r * kTilePanels * kGemmPanel;
-      tile.parked = parked + (r - begin) * kTilePanels * kGemmPanel;
-      DispatchTile<IntegerLanes, kPlanes, kRest, kTilePanels>(tile, Min(kRest, rows - r));
+    SetChunk<IntegerLanes, Format, kPanels>(job, k, chunk, tile, scratch);
+    for (int64_t t = 0; t < block.tiles; t += kTilesTogether) {
+      int32_t* unit = ints + (cut ? t / kTilesTogether * kUnitInts : 0);
+      MultiplyTiles<kPlanes, kActs, kPanels, kOffset, kInPlace && kPanels == 1>(block, tile, t, unit, cut, &waiting);
     }
   }
-  StorePanels<kTilePanels>(job, row_begin, rows, panel, total);
+  Finish<kPlanes, kActs, kPanels, kOffset>(block, tile, &waiting);
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const int64_t t = r / kTileRows, slot = t * kTileRows + (block.row_begin + r - block.RowOf(t));
+    for (int p = 0; p < kPanels; ++p) {
+      StorePanel(*job.params, block.row_begin + r, panel + p, block.total + (slot * kPanels + p) * kGemmPanel);
+    }
+  }
 }
 
-// GemmKernelEntry::run of an AMX row: enough rows by tiles, fewer by the vector loops.
+template <typename Format, int kPlanes, int kActs, int kPanels> void DispatchOffset(const Block& block, int64_t panel, uint8_t* scratch) {
+  switch (block.job->layout.offset) {
+    case GroupOffset::kNone: return ComputeTiled<Format, kPlanes, kActs, kPanels, GroupOffset::kNone>(block, panel, scratch);
+    case GroupOffset::kZeroPoint: return ComputeTiled<Format, kPlanes, kActs, kPanels, GroupOffset::kZeroPoint>(block, panel, scratch);
+    case GroupOffset::kMin: return ComputeTiled<Format, kPlanes, kActs, kPanels, GroupOffset::kMin>(block, panel, scratch);
+  }
+}
+
+template <typename Format, int kPlanes, int kPanels> void DispatchTiles(const Block& block, int64_t panel, uint8_t* scratch) {
+  if constexpr (kPlanes == 1) {
+    if (block.tiles == 1) return DispatchOffset<Format, kPlanes, 1, kPanels>(block, panel, scratch);
+  }
+  DispatchOffset<Format, kPlanes, 2, kPanels>(block, panel, scratch);
+}
+
+// GemmKernelEntry::run of an AMX row: by tiles, or a few rows by the vector loops.
 template <typename Format, int kPlanes> void RunTiledGemm(const GemmParams& params) {
   const Job job = MakeJob<Format>(params);
   const int64_t tile_k = TileK(job);
-  if (params.m < kRowsTogether<kPlanes> || tile_k == 0) return RunJob<IntegerLanes, Format, kPlanes>(job);
-  alignas(64) uint8_t scratch[Format::kUnitK == 4 ? 64 : kChunkK / 4 * kTilePanels * kIntegerUnitBytes];
-  Configure(tile_k);
-  const int64_t blocks = (params.m + kTiledRowBlock - 1) / kTiledRowBlock;
-  const int64_t tiled_end = params.panel_begin + (params.panel_end - params.panel_begin) / kTilePanels * kTilePanels;
+  if (params.m < kFewestTiledRows<kPlanes> || tile_k == 0 || params.problem.k * kPlanes * kTileRows > kPackedBytes) {
+    return RunJob<IntegerLanes, Format, kPlanes>(job);
+  }
+  alignas(64) uint8_t scratch[Format::kUnitK == 4 ? 64 : kChunkK / 4 * 2 * kIntegerUnitBytes];
+  alignas(64) float total[kTiledRowBlock * 2 * kGemmPanel];
+  alignas(64) int8_t packed[kPackedBytes];
+  const int64_t fitting = Min(kTiledRowBlock, kPackedBytes / (params.problem.k * kPlanes) / kTileRows * kTileRows);
+  const int64_t blocks = (params.m + fitting - 1) / fitting;
+  Configure(tile_k, Min(params.m, kTileRows));
   for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t begin = b * params.m / blocks, end = (b + 1) * params.m / blocks;
-    for (int64_t panel = params.panel_begin; panel < tiled_end; panel += kTilePanels) {
-      ComputeTiled<Format, kPlanes>(job, begin, end, panel, tile_k, scratch);
+    const int64_t begin = b * params.m / blocks, rows = (b + 1) * params.m / blocks - begin;
+    const Block block = {.job = &job,
+                         .row_begin = begin,
+                         .rows = rows,
+                         .tile_rows = Min(rows, kTileRows),
+                         .tiles = (rows + kTileRows - 1) / kTileRows,
+                         .tile_k = tile_k,
+                         .packed = packed,
+                         .total = total};
+    PackActivations<kPlanes>(block);
+    int64_t panel = params.panel_begin;
+    if (params.m > kOnePanelRows) {
+      for (; panel + 2 <= params.panel_end; panel += 2) DispatchTiles<Format, kPlanes, 2>(block, panel, scratch);
     }
+    for (; panel < params.panel_end; ++panel) DispatchTiles<Format, kPlanes, 1>(block, panel, scratch);
   }
   _tile_release();
-  if (tiled_end == params.panel_end) return;
-  GemmParams last = params;  // an odd panel
-  last.panel_begin = tiled_end;
-  RunJob<IntegerLanes, Format, kPlanes>(MakeJob<Format>(last));
 }
 
 }  // namespace

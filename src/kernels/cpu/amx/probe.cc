@@ -11,7 +11,7 @@ int64_t MultiplyInt8(int64_t steps) {
   alignas(64) int8_t ones[16 * 64];
   alignas(64) int32_t sums[16 * 16];
   for (int8_t& one : ones) one = 1;
-  Configure(64);
+  Configure(64, kTileRows);
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
