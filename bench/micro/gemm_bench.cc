@@ -43,14 +43,16 @@ double PeakOf(const GemmKernelEntry& row) {
   return 0.0;
 }
 
+bool IsInteger(GemmActivation activation) { return activation == GemmActivation::kInt16 || activation == GemmActivation::kInt8; }
+
 GemmProblem ProblemOf(const GemmKernelEntry* row, const Shape& shape) {
   GemmProblem problem{.n = shape.n, .k = shape.k};
   if (row->weight == GemmWeight::kBf16) return problem;
   problem.group_size = shape.group_size;
-  problem.bits = row->weight == GemmWeight::kW8Grouped ? 8 : 4;
+  problem.bits = row->weight == GemmWeight::kW4Grouped ? 4 : 8;
   problem.scale = GemmScale::kF16;
   problem.activation = row->activation;
-  if (row->activation != GemmActivation::kBf16) problem.activation_group = shape.group_size;
+  if (IsInteger(row->activation)) problem.activation_group = shape.group_size;
   return problem;
 }
 
@@ -89,7 +91,9 @@ void BenchGemm(benchmark::State& state, const GemmKernelEntry* row, const Shape&
                     .out_stride = shape.n,
                     .panel_end = (shape.n + kGemmPanel - 1) / kGemmPanel};
   std::optional<IntegerOnes> integers;
-  if (row->activation != GemmActivation::kBf16) params.integer = integers.emplace(problem, m).View(problem);
+  const std::vector<float> scale(static_cast<size_t>(m), 1.0f);
+  if (row->activation == GemmActivation::kFp8) params.activation_scale = scale.data();
+  if (IsInteger(row->activation)) params.integer = integers.emplace(problem, m).View(problem);
   const double peak = PeakOf(*row);
   const ProbeEntry* reader = FindProbe(ProbeLimit::kRead, DetectIsa());
   double best_kernel = 1e9, best_read = 1e9;

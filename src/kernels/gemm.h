@@ -7,6 +7,9 @@
 //   total = fma(float(sum_step) * activation_scale, weight_scale, total)       (gemm_integer.h has it in full)
 // so every integer row of every instruction set gives the same bits.
 //
+// fp8 is e4m3fn. Weights are codes with a scale per group and without offsets; none is NaN (0x7F, 0xFF), which loaders refuse. Activations
+// are rounded to e4m3 and held in bf16, which holds every value exactly (quantize_activation.h), with a scale per row.
+//
 // Row invariance: an output is the same bits whatever m, whatever range of columns a call computes, and whoever computes the others. Every
 // lane accumulates its own output column over k in one fixed order (docs/architecture.md); int32 sums inside a group are exact.
 #pragma once
@@ -34,7 +37,7 @@ enum class GemmActivation : int32_t {
 struct GemmProblem {
   int64_t n = 0, k = 0;
   int64_t group_size = 0;       // quantized weights: divides k; dense: 0
-  int bits = 16;                // 16 dense bf16; 2..4 for w4 kernels, 5..8 for w8 kernels
+  int bits = 16;                // 16 dense bf16; 2..4 for w4 kernels, 5..8 for w8 kernels, 8 for f8 kernels
   bool has_zero_point = false;  // per group integer zero points instead of 2^(bits-1)
   bool has_min = false;         // weight = scale * code - min; never together with zero points
   GemmScale scale = GemmScale::kF32;
@@ -49,7 +52,7 @@ struct GemmProblem {
 struct GemmPrepackParams {
   GemmProblem problem;
   const uint16_t* dense = nullptr;         // bf16 bits [n, k]
-  const uint8_t* code = nullptr;           // [n, k], in [0, 2^bits)
+  const uint8_t* code = nullptr;           // [n, k], in [0, 2^bits), or e4m3 bits
   const float* scale = nullptr;            // [n, k / group_size]
   const uint8_t* zero_point = nullptr;     // [n, k / group_size] or null
   const float* min = nullptr;              // [n, k / group_size] or null

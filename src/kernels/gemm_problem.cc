@@ -34,7 +34,8 @@ GemmProblem DescribeGemm(const QuantizedTensor& weight) {
           .scale = NarrowestExactScale(weight.scale, weight.min)};
 }
 
-GemmWeight GemmWeightFamily(int bits) {
+GemmWeight GemmWeightFamily(int bits, QuantizationType type) {
+  if (type == QuantizationType::kFloat && bits == 8) return GemmWeight::kF8Grouped;
   return bits == 16 ? GemmWeight::kBf16 : bits <= 4 ? GemmWeight::kW4Grouped : GemmWeight::kW8Grouped;
 }
 

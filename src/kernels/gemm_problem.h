@@ -6,6 +6,7 @@
 #include "absl/types/span.h"
 #include "kernels/gemm.h"
 #include "kernels/kernel_entry.h"
+#include "quantization/quantization_args.h"
 #include "quantization/quantized_tensor.h"
 
 namespace pith {
@@ -16,8 +17,8 @@ GemmScale NarrowestExactScale(absl::Span<const float> scale, absl::Span<const fl
 
 // n, k, group size, bits, offsets and scale type of a quantized matrix, and the weight family that consumes it.
 GemmProblem DescribeGemm(const QuantizedTensor& weight);
-GemmWeight GemmWeightFamily(int bits);  // 16: dense
-inline GemmWeight GemmWeightFamily(const QuantizedTensor& weight) { return GemmWeightFamily(weight.bits); }
+GemmWeight GemmWeightFamily(int bits, QuantizationType type = QuantizationType::kInt);  // 16 bits: dense
+inline GemmWeight GemmWeightFamily(const QuantizedTensor& weight) { return GemmWeightFamily(weight.bits, weight.type); }
 
 // Dense bf16 [n, k].
 inline GemmProblem DescribeDenseGemm(int64_t n, int64_t k) { return {.n = n, .k = k}; }

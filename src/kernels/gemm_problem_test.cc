@@ -26,6 +26,14 @@ TEST(NarrowestExactScale, TakesTwoBytesOnlyWhenNothingIsLost) {
   EXPECT_EQ(NarrowestExactScale({std::numeric_limits<float>::quiet_NaN()}, {}), GemmScale::kF32);
 }
 
+TEST(GemmWeightFamily, FollowsBitsAndType) {
+  EXPECT_EQ(GemmWeightFamily(16), GemmWeight::kBf16);
+  EXPECT_EQ(GemmWeightFamily(8), GemmWeight::kW8Grouped);
+  EXPECT_EQ(GemmWeightFamily(4), GemmWeight::kW4Grouped);
+  EXPECT_EQ(GemmWeightFamily(8, QuantizationType::kFloat), GemmWeight::kF8Grouped);
+  EXPECT_EQ(GemmWeightFamily(QuantizedTensor{.bits = 8, .type = QuantizationType::kFloat}), GemmWeight::kF8Grouped);
+}
+
 // The path of a loaded tensor through every row its family has, against DequantizeRow.
 TEST(DescribeGemm, ALoadedTensorRunsOnEveryKernelOfItsFamily) {
   for (const int bits : {3, 4, 5, 8}) {

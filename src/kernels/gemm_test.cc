@@ -1,10 +1,10 @@
-// Every GEMM row of every ISA this CPU has, against sums in double of the exact dequantized weights.
+// Every GEMM row with bf16 or fp8 activations of every ISA this CPU has, against sums in double of the exact dequantized weights.
 //
 // Error model. A row accumulates in f32, so an output's error is a sum of at most k + 2 * groups + 4 roundings, each relative to a
 // partial sum bounded by the norm M = sum_k |a_k| (|scale| |code - center| + |offset|) (+ |bias| + |out|), where offset = scale (center -
-// zero_point) or scale * center - min is the part some kernels sum apart. Taken as independent and of mean zero, their sum stays below
-// lambda * sqrt(count) * u * M, u = 2^-24, but with probability 2 exp(-lambda^2 / 2) (Higham & Mary 2019). lambda = 4. One lost or
-// doubled term is an error of about M / k, far above it.
+// zero_point) or scale * center - min is the part some kernels sum apart. e4m3 codes are their values, without an offset. Taken as
+// independent and of mean zero, their sum stays below lambda * sqrt(count) * u * M, u = 2^-24, but with probability 2 exp(-lambda^2 / 2)
+// (Higham & Mary 2019). lambda = 4. One lost or doubled term is an error of about M / k, far above it.
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -18,6 +18,7 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "kernels/registry.h"
+#include "kernels/selection.h"
 #include "tensor/tensor.h"
 
 namespace pith {
@@ -43,13 +44,13 @@ struct Case {
   int64_t rows = kMaxRows;
   std::vector<uint16_t> dense, activation;
   std::vector<uint8_t> code, zero_point;
-  std::vector<float> scale, min, bias, residual;
+  std::vector<float> scale, min, activation_scale, bias, residual;
   std::vector<double> product, norm;  // [rows, n] of sum_k a w and of M
 
   std::string Name() const {
-    return absl::StrCat("n ", problem.n, " k ", problem.k, " group ", problem.group_size, " bits ", problem.bits,
-                        problem.has_zero_point ? " zero_point" : "", problem.has_min ? " min" : "", " scale ",
-                        static_cast<int>(problem.scale));
+    return absl::StrCat(weight == GemmWeight::kF8Grouped ? "f8 " : "", GemmActivationName(problem.activation), " n ", problem.n, " k ",
+                        problem.k, " group ", problem.group_size, " bits ", problem.bits, problem.has_zero_point ? " zero_point" : "",
+                        problem.has_min ? " min" : "", " scale ", static_cast<int>(problem.scale));
   }
 };
 
@@ -65,7 +66,11 @@ void FillWeights(Case* c, RandomStream* random) {
     for (int64_t i = 0; i < p.n * p.k; ++i) c->dense.push_back(ToBfloat16(random->Normal()).bits);
     return;
   }
-  for (int64_t i = 0; i < p.n * p.k; ++i) c->code.push_back(static_cast<uint8_t>(random->Below(uint64_t{1} << p.bits)));
+  for (int64_t i = 0; i < p.n * p.k; ++i) {
+    const auto code = static_cast<uint8_t>(random->Below(uint64_t{1} << p.bits));
+    const bool nan = c->weight == GemmWeight::kF8Grouped && (code & 0x7F) == 0x7F;
+    c->code.push_back(nan ? uint8_t{0x7E} : code);
+  }
   for (int64_t i = 0; i < p.n * (p.k / p.group_size); ++i) {
     c->scale.push_back(Representable(p.scale, 0.01f * random->Normal()));
     if (p.has_min) c->min.push_back(Representable(p.scale, 0.05f * random->Normal()));
@@ -82,6 +87,11 @@ void ExactWeight(const Case& c, int64_t n, int64_t k, double* weight, double* ma
     return;
   }
   const int64_t group = n * (p.k / p.group_size) + k / p.group_size;
+  if (c.weight == GemmWeight::kF8Grouped) {
+    *weight = static_cast<double>(c.scale[group]) * ToFloat(float8_e4m3fn{c.code[n * p.k + k]});
+    *magnitude = std::abs(*weight);
+    return;
+  }
   const double scale = c.scale[group], center = 1 << (p.bits - 1), code = c.code[n * p.k + k];
   const double zero = p.has_zero_point ? c.zero_point[group] : center;
   *weight = p.has_min ? scale * code - c.min[group] : scale * (code - zero);
@@ -89,14 +99,19 @@ void ExactWeight(const Case& c, int64_t n, int64_t k, double* weight, double* ma
   *magnitude = std::abs(scale * (code - center)) + std::abs(offset);
 }
 
-Case MakeCase(const GemmProblem& problem, uint64_t seed, int64_t rows = kMaxRows) {
+Case MakeCase(const GemmProblem& problem, GemmWeight weight_family, uint64_t seed, int64_t rows) {
   Case c;
   c.problem = problem;
-  c.weight = problem.bits == 16 ? GemmWeight::kBf16 : problem.bits > 4 ? GemmWeight::kW8Grouped : GemmWeight::kW4Grouped;
+  c.weight = weight_family;
   c.rows = rows;
   RandomStream random(seed);
   FillWeights(&c, &random);
-  for (int64_t i = 0; i < rows * problem.k; ++i) c.activation.push_back(ToBfloat16(random.Normal()).bits);
+  const bool fp8 = problem.activation == GemmActivation::kFp8;
+  for (int64_t i = 0; i < rows * problem.k; ++i) {
+    const float a = random.Normal();
+    c.activation.push_back(ToBfloat16(fp8 ? ToFloat(ToFloat8E4M3(a)) : a).bits);
+  }
+  for (int64_t r = 0; fp8 && r < rows; ++r) c.activation_scale.push_back(0.5f + random.Uniform());
   for (int64_t n = 0; n < problem.n; ++n) c.bias.push_back(random.Normal());
   for (int64_t i = 0; i < rows * problem.n; ++i) c.residual.push_back(random.Normal());
   c.product.assign(rows * problem.n, 0);
@@ -111,11 +126,22 @@ Case MakeCase(const GemmProblem& problem, uint64_t seed, int64_t rows = kMaxRows
         product += a * weight[k];
         norm += std::abs(a) * magnitude[k];
       }
-      c.product[r * problem.n + n] = product;
-      c.norm[r * problem.n + n] = norm;
+      c.product[r * problem.n + n] = product * (fp8 ? c.activation_scale[r] : 1.0f);
+      c.norm[r * problem.n + n] = norm * (fp8 ? c.activation_scale[r] : 1.0f);
     }
   }
   return c;
+}
+
+Case MakeCase(const GemmProblem& problem, uint64_t seed, int64_t rows = kMaxRows) {
+  const GemmWeight family = problem.bits == 16 ? GemmWeight::kBf16 : problem.bits > 4 ? GemmWeight::kW8Grouped : GemmWeight::kW4Grouped;
+  return MakeCase(problem, family, seed, rows);
+}
+
+// e4m3 weights, the problem's activations.
+Case MakeFp8Case(GemmProblem problem, uint64_t seed, int64_t rows = kMaxRows) {
+  problem.bits = 8;
+  return MakeCase(problem, GemmWeight::kF8Grouped, seed, rows);
 }
 
 GemmPrepackParams PrepackParams(const Case& c, uint8_t* out) {
@@ -147,12 +173,14 @@ class Prepacked {
     kernel_->run(params);
     return out;
   }
-  GemmParams Params(const uint16_t* activation, int64_t stride, int64_t m, float* out) const {
+  // `row`: which row of the case the first one is, for its activation scale.
+  GemmParams Params(const uint16_t* activation, int64_t stride, int64_t m, float* out, int64_t row = 0) const {
     GemmParams params;
     params.problem = case_.problem;
     params.weight = weight_.data();
     params.activation = activation;
     params.activation_stride = stride;
+    params.activation_scale = case_.activation_scale.empty() ? nullptr : case_.activation_scale.data() + row;
     params.m = m;
     params.out = out;
     params.out_stride = case_.problem.n;
@@ -211,19 +239,19 @@ TEST(Gemm, DenseIsWithinTheErrorModel) {
   }
 }
 
+// Per channel and per group; groups that are no multiple of 8, larger than a chunk of k, and many small ones.
 struct Grouping {
   int64_t k, group_size;
 };
+constexpr Grouping kGroupings[] = {{4, 4},   {32, 16},  {36, 4},   {36, 12},   {36, 36},   {60, 20},
+                                   {64, 32}, {576, 16}, {576, 64}, {576, 576}, {1040, 520}};
 
 class QuantizedGemm : public ::testing::TestWithParam<int> {};  // bits
 
 TEST_P(QuantizedGemm, IsWithinTheErrorModel) {
-  // Per channel and per group; groups that are no multiple of 8, larger than a chunk of k, and many small ones.
-  const Grouping groupings[] = {{4, 4},   {32, 16},  {36, 4},   {36, 12},   {36, 36},   {60, 20},
-                                {64, 32}, {576, 16}, {576, 64}, {576, 576}, {1040, 520}};
   uint64_t seed = 1000 * static_cast<uint64_t>(GetParam());
   for (const int64_t n : kColumns) {
-    for (const Grouping& grouping : groupings) {
+    for (const Grouping& grouping : kGroupings) {
       for (const int offset : {0, 1, 2}) {
         GemmProblem problem{.n = n, .k = grouping.k, .group_size = grouping.group_size, .bits = GetParam()};
         problem.has_zero_point = offset == 1;
@@ -238,6 +266,20 @@ TEST_P(QuantizedGemm, IsWithinTheErrorModel) {
 
 INSTANTIATE_TEST_SUITE_P(Bits, QuantizedGemm, ::testing::Values(2, 3, 4, 5, 6, 7, 8));
 
+TEST(Gemm, Fp8IsWithinTheErrorModel) {
+  uint64_t seed = 20000;
+  for (const int64_t n : kColumns) {
+    for (const Grouping& grouping : kGroupings) {
+      for (const GemmActivation activation : {GemmActivation::kBf16, GemmActivation::kFp8}) {
+        GemmProblem problem{.n = n, .k = grouping.k, .group_size = grouping.group_size, .activation = activation};
+        problem.scale = static_cast<GemmScale>(seed % 3);
+        ExpectAllKernelsCorrect(MakeFp8Case(problem, seed++, grouping.k > 600 ? 9 : kMaxRows));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(Gemm, LongRowsAreWithinTheErrorModel) {
   for (const GemmProblem& problem :
        {GemmProblem{.n = 17, .k = 8961}, GemmProblem{.n = 17, .k = 8960, .group_size = 8960, .bits = 8},
@@ -246,6 +288,8 @@ TEST(Gemm, LongRowsAreWithinTheErrorModel) {
         GemmProblem{.n = 17, .k = 65536, .group_size = 16, .bits = 4, .has_zero_point = true}}) {  // 4096 groups: row blocks of 8
     ExpectAllKernelsCorrect(MakeCase(problem, 77, problem.k > 10000 ? 17 : 9));
   }
+  ExpectAllKernelsCorrect(MakeFp8Case({.n = 17, .k = 8960, .group_size = 8960, .activation = GemmActivation::kFp8}, 78, 9));
+  ExpectAllKernelsCorrect(MakeFp8Case({.n = 17, .k = 8960, .group_size = 128, .activation = GemmActivation::kFp8}, 79, 9));
 }
 
 std::vector<Case> InvarianceCases(int64_t rows) {
@@ -257,6 +301,10 @@ std::vector<Case> InvarianceCases(int64_t rows) {
     cases.push_back(MakeCase({.n = 100, .k = 576, .group_size = 16, .bits = bits, .has_min = true}, 4, rows));
     cases.push_back(MakeCase({.n = 100, .k = 1200, .group_size = 1200, .bits = bits}, 5, rows));
   }
+  for (const GemmActivation activation : {GemmActivation::kBf16, GemmActivation::kFp8}) {
+    cases.push_back(MakeFp8Case({.n = 100, .k = 512, .group_size = 128, .activation = activation}, 6, rows));
+    cases.push_back(MakeFp8Case({.n = 100, .k = 1200, .group_size = 1200, .activation = activation}, 7, rows));
+  }
   return cases;
 }
 
@@ -267,7 +315,7 @@ TEST(Gemm, ARowsBitsDoNotDependOnTheNumberOfRows) {
       std::vector<uint32_t> alone;
       for (int64_t r = 0; r < c.rows; ++r) {
         std::vector<float> out(c.problem.n);
-        kernel->run(prepacked.Params(c.activation.data() + r * c.problem.k, c.problem.k, 1, out.data()));
+        kernel->run(prepacked.Params(c.activation.data() + r * c.problem.k, c.problem.k, 1, out.data(), r));
         for (const uint32_t bits : Bits(out)) alone.push_back(bits);
       }
       std::vector<int64_t> sizes = {64, 65, 128, 150};
@@ -275,7 +323,7 @@ TEST(Gemm, ARowsBitsDoNotDependOnTheNumberOfRows) {
       for (const int64_t m : sizes) {
         const int64_t first = (7 * m) % (c.rows - m + 1);  // a chunk that starts anywhere
         std::vector<float> out(m * c.problem.n);
-        kernel->run(prepacked.Params(c.activation.data() + first * c.problem.k, c.problem.k, m, out.data()));
+        kernel->run(prepacked.Params(c.activation.data() + first * c.problem.k, c.problem.k, m, out.data(), first));
         const auto begin = alone.begin() + first * c.problem.n;
         ASSERT_EQ(Bits(out), std::vector<uint32_t>(begin, begin + m * c.problem.n)) << kernel->name << ", " << c.Name() << ", m " << m;
       }
@@ -297,7 +345,13 @@ TEST(Gemm, ARowsBitsDoNotDependOnItsNeighbours) {
           std::vector<uint16_t> activation(m * stride, poison);  // all other rows, and the gaps between rows
           std::copy_n(c.activation.begin() + row * c.problem.k, c.problem.k, activation.begin() + row * stride);
           std::vector<float> out(m * c.problem.n);
-          kernel->run(prepacked.Params(activation.data(), stride, m, out.data()));
+          std::vector<float> scale(m, ToFloat(bfloat16{poison}));
+          GemmParams params = prepacked.Params(activation.data(), stride, m, out.data());
+          if (params.activation_scale != nullptr) {
+            scale[row] = c.activation_scale[row];
+            params.activation_scale = scale.data();
+          }
+          kernel->run(params);
           for (int64_t n = 0; n < c.problem.n; ++n) {
             ASSERT_EQ(std::bit_cast<uint32_t>(out[row * c.problem.n + n]), std::bit_cast<uint32_t>(clean[row * c.problem.n + n]))
                 << kernel->name << ", " << c.Name() << ", m " << m << ", column " << n;
@@ -381,6 +435,49 @@ TEST(Gemm, DenseRowsReadBack) {
         for (int64_t i = 0; i < k; ++i) EXPECT_EQ(row[i], ToFloat(bfloat16{c.dense[n * k + i]})) << kernel->name;
       }
     }
+  }
+}
+
+// Every e4m3 code that is a number, in every column of a panel: by read_row, and multiplied with 1 alone, from registers and from planes.
+TEST(Gemm, EveryFp8CodeIsItsValue) {
+  constexpr int64_t kCodes = 254;
+  Case c = MakeFp8Case({.n = 17, .k = kCodes, .group_size = kCodes, .activation = GemmActivation::kFp8}, 8, kCodes);
+  std::fill(c.scale.begin(), c.scale.end(), 0.5f);
+  std::fill(c.activation_scale.begin(), c.activation_scale.end(), 4.0f);
+  std::fill(c.activation.begin(), c.activation.end(), uint16_t{0});
+  const auto code_at = [](int64_t n, int64_t k) {
+    const int64_t i = (k + 31 * n) % kCodes;
+    return static_cast<uint8_t>(i < 127 ? i : i + 1);  // without 0x7F; 0xFF is beyond
+  };
+  for (int64_t k = 0; k < kCodes; ++k) {
+    c.activation[k * kCodes + k] = ToBfloat16(1.0f).bits;
+    for (int64_t n = 0; n < 17; ++n) c.code[n * kCodes + k] = code_at(n, k);
+  }
+  for (const GemmKernelEntry* kernel : RunnableKernels(c.weight, c.problem)) {
+    const Prepacked prepacked(c, kernel);
+    const std::vector<float> all = prepacked.Run(kCodes);
+    AlignedBuffer packed(kernel->prepack_bytes(c.problem));
+    kernel->prepack(PrepackParams(c, packed.data()));
+    for (int64_t n = 0; n < 17; ++n) {
+      std::vector<float> row(kCodes);
+      kernel->read_row(c.problem, packed.data(), n, row.data());
+      for (int64_t k = 0; k < kCodes; ++k) {
+        const float value = ToFloat(float8_e4m3fn{code_at(n, k)});
+        ASSERT_EQ(row[k], 0.5f * value) << kernel->name << " code " << int{code_at(n, k)};
+        ASSERT_EQ(all[k * 17 + n], 2.0f * value) << kernel->name << " code " << int{code_at(n, k)};
+      }
+    }
+    for (int64_t k = 0; k < kCodes; ++k) {
+      std::vector<float> out(17);
+      kernel->run(prepacked.Params(c.activation.data() + k * kCodes, kCodes, 1, out.data(), k));
+      for (int64_t n = 0; n < 17; ++n) ASSERT_EQ(out[n], all[k * 17 + n]) << kernel->name;
+    }
+  }
+}
+
+TEST(Gemm, Fp8RowsSayThatTheyAreEmulated) {
+  for (const GemmKernelEntry* row : AllGemmKernels()) {
+    EXPECT_EQ(row->emulated != nullptr, row->weight == GemmWeight::kF8Grouped) << row->name;
   }
 }
 

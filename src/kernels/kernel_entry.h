@@ -40,6 +40,8 @@ struct GemmKernelEntry {
   void (*run)(const GemmParams&);
   // Row `n` of the prepacked weights as k floats, exactly what they stand for: a tied embedding is looked up in the matrix of the head.
   void (*read_row)(const GemmProblem&, const uint8_t* weight, int64_t n, float* out);
+  // nullptr, or which type stands in for one that the instruction set cannot multiply (static text: "fp8 as bf16").
+  const char* emulated = nullptr;
 };
 
 // One row per operator; which pointer is set says which operator it is (exactly one, but attention comes with its combine).
@@ -57,6 +59,7 @@ struct OperatorEntry {
   void (*embedding)(const EmbeddingParams&) = nullptr;
   void (*convert)(const ConvertParams&) = nullptr;
   void (*quantize_activation)(const QuantizeActivationParams&) = nullptr;
+  void (*quantize_activation_fp8)(const QuantizeActivationFp8Params&) = nullptr;
 };
 
 }  // namespace pith

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "base/cpu_features.h"
+#include "base/float_types.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "kernels/operator_test_fixture.h"
 #include "kernels/registry.h"
 
 namespace pith {
@@ -127,6 +129,73 @@ TEST(QuantizeActivation, EveryIsaGivesTheSameBits) {
     for (const bool two_planes : {false, true}) {
       const Result first = Quantize(*Rows().front(), shape, x, two_planes);
       for (const OperatorEntry* row : Rows()) EXPECT_TRUE(Quantize(*row, shape, x, two_planes) == first) << row->name;
+    }
+  }
+}
+
+// Rows of `dim` with `gap` elements behind each that must not be written; scales behind the values.
+std::vector<float> QuantizeFp8(void (*run)(const QuantizeActivationFp8Params&), const std::vector<float>& x, int64_t rows,
+                               float static_scale = 0) {
+  constexpr int64_t kGap = 3;
+  const int64_t dim = static_cast<int64_t>(x.size()) / rows;
+  const PageEndBuffer<float> readable(x);
+  GuardedBuffer<uint16_t> out(rows * (dim + kGap), 0xBEEF);
+  GuardedBuffer<float> scale(rows);
+  run({.x = readable.data(),
+       .x_stride = dim,
+       .num_rows = rows,
+       .dim = dim,
+       .static_scale = static_scale,
+       .out = out.data(),
+       .out_stride = dim + kGap,
+       .scale = scale.data()});
+  EXPECT_TRUE(out.Intact() && scale.Intact());
+  std::vector<float> values;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < dim; ++i) values.push_back(FromBits(out[r * (dim + kGap) + i]));
+    for (int64_t i = dim; i < dim + kGap; ++i) EXPECT_EQ(out[r * (dim + kGap) + i], 0xBEEF);
+  }
+  for (int64_t r = 0; r < rows; ++r) values.push_back(scale[r]);
+  return values;
+}
+
+TEST(QuantizeActivationFp8, IsTheFormulaOfTheHeader) {
+  for (const auto& row : RunnableRows(&OperatorEntry::quantize_activation_fp8)) {
+    for (const int64_t dim : {1, 7, 8, 16, 17, 31, 64, 577, 896}) {
+      const std::vector<float> x = Inputs({3, dim, 1, 1}, static_cast<uint64_t>(dim));
+      const std::vector<float> got = QuantizeFp8(row.run, x, 3);
+      for (int64_t r = 0; r < 3; ++r) {
+        float max = 0;
+        for (int64_t i = 0; i < dim; ++i) max = std::max(max, std::abs(x[r * dim + i]));
+        EXPECT_EQ(got[3 * dim + r], max / 448.0f) << row.name;
+        for (int64_t i = r * dim; i < (r + 1) * dim; ++i) {
+          ASSERT_EQ(got[i], ToFloat(ToFloat8E4M3(x[i] * (448.0f / max)))) << row.name << " dim " << dim << " element " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(QuantizeActivationFp8, TiesSubnormalsZerosAndAStaticScale) {
+  for (const auto& row : RunnableRows(&OperatorEntry::quantize_activation_fp8)) {
+    EXPECT_EQ(QuantizeFp8(row.run, {0.0f, 9e-31f, -9e-31f, 0.0f}, 2), std::vector<float>({0, 0, 0, 0, 0, 0})) << row.name;
+    // 448 makes the scale 1: ties to even at 3 bits of mantissa, and below 2^-6 at steps of 2^-9.
+    EXPECT_EQ(QuantizeFp8(row.run, {448.0f, 17.0f, 19.0f, -17.0f, 0x1p-10f, 0x3p-10f, -0x1.8p-7f, 0x1p-11f, 0x1.ffp-7f}, 1),
+              std::vector<float>({448.0f, 16.0f, 20.0f, -16.0f, 0.0f, 0x1p-8f, -0x1.8p-7f, 0.0f, 0x1p-6f, 1.0f}))
+        << row.name;
+    EXPECT_EQ(QuantizeFp8(row.run, {0.5f, -8.5f, 223.0f, 1e9f, -1e30f}, 1, 0.5f),
+              std::vector<float>({1.0f, -16.0f, 448.0f, 448.0f, -448.0f, 0.5f}))
+        << row.name;
+  }
+}
+
+TEST(QuantizeActivationFp8, EveryIsaGivesTheSameBits) {
+  const auto rows = RunnableRows(&OperatorEntry::quantize_activation_fp8);
+  for (const int64_t dim : {5, 96, 576}) {
+    const std::vector<float> x = Inputs({4, dim, 1, 1}, 9);
+    for (const float static_scale : {0.0f, 0.013f}) {
+      const std::vector<float> first = QuantizeFp8(rows.front().run, x, 4, static_scale);
+      for (const auto& row : rows) EXPECT_EQ(QuantizeFp8(row.run, x, 4, static_scale), first) << row.name;
     }
   }
 }

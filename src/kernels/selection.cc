@@ -87,7 +87,8 @@ Operators SelectOperators(Isa isa) {
     if (static_cast<int>(row->isa) > static_cast<int>(isa)) continue;
     const bool taken = Take(&chosen.rms_norm, row->rms_norm) || Take(&chosen.rotary, row->rotary) ||
                        Take(&chosen.gated_activation, row->gated_activation) || Take(&chosen.embedding, row->embedding) ||
-                       Take(&chosen.convert, row->convert) || Take(&chosen.quantize_activation, row->quantize_activation);
+                       Take(&chosen.convert, row->convert) || Take(&chosen.quantize_activation, row->quantize_activation) ||
+                       Take(&chosen.quantize_activation_fp8, row->quantize_activation_fp8);
     if (taken) chosen.names.push_back(row->name);
   }
   return chosen;

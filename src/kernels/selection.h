@@ -16,7 +16,7 @@ struct GemmSelection {
   std::vector<std::string> refused;  // "gemm_bf16_w4g_f32__avx512_vnni: group_size % 8 != 0"
 };
 
-// "bf16", "int16 dynamic", "int8 dynamic".
+// "bf16", "int16 dynamic", "int8 dynamic", "fp8 in bf16".
 absl::string_view GemmActivationName(GemmActivation activation);
 
 // The first row, best ISA first, that can run `problem` with weights of family `weight` and the problem's kind of activations, and has
@@ -44,6 +44,7 @@ struct Operators {
   void (*embedding)(const EmbeddingParams&) = nullptr;
   void (*convert)(const ConvertParams&) = nullptr;
   void (*quantize_activation)(const QuantizeActivationParams&) = nullptr;
+  void (*quantize_activation_fp8)(const QuantizeActivationFp8Params&) = nullptr;
   std::vector<std::string> names;  // the rows chosen, for reports
 };
 Operators SelectOperators(Isa isa);

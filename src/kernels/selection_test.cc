@@ -51,7 +51,7 @@ TEST(Registry, EveryIsaHasEveryWeightFamilyAndTheBestComesFirst) {
     previous = static_cast<int>(row->isa);
     seen.insert({static_cast<Isa>(row->isa), row->weight});
   }
-  EXPECT_THAT(seen, SizeIs(14));  // amx has no dense row: the one of avx512_vnni serves
+  EXPECT_THAT(seen, SizeIs(18));  // amx has no dense and no fp8 row: those of avx512_vnni serve
 }
 
 TEST(SelectGemm, ForcingAnInstructionSetSelectsIt) {
@@ -87,6 +87,7 @@ TEST(SelectGemm, WhatNoVectorRowTakesReachesScalarWithTheReasons) {
       {GemmWeight::kW8Grouped, {.n = 8, .k = 9, .group_size = 9, .bits = 8}, "group_size is odd"},
       {GemmWeight::kW8Grouped, {.n = 8, .k = 8194, .group_size = 2, .bits = 8, .has_min = true}, "more than 4096 groups"},
       {GemmWeight::kW4Grouped, {.n = 8, .k = 8194, .group_size = 2, .bits = 3, .has_zero_point = true}, "more than 4096 groups"},
+      {GemmWeight::kF8Grouped, {.n = 8, .k = 9, .group_size = 9, .bits = 8, .activation = GemmActivation::kFp8}, "group_size is odd"},
   };
   for (const auto& c : cases) {
     const absl::StatusOr<GemmSelection> gemm = SelectGemm(c.weight, c.problem, Isa::kAvx512Vnni);
@@ -111,6 +112,12 @@ TEST(SelectGemm, AProblemNoRowTakesIsNotSupported) {
     EXPECT_THAT(std::string(gemm.status().message()), HasSubstr("gemm_bf16_w4g_f32__scalar: "));
   }
   EXPECT_FALSE(SelectGemm(GemmWeight::kBf16, {.n = 8, .k = 8, .bits = 8}, Isa::kAvx512Vnni).ok());
+  const GemmProblem no_fp8[] = {
+      {.n = 8, .k = 8, .group_size = 4, .bits = 8, .has_zero_point = true},
+      {.n = 8, .k = 8, .group_size = 4, .bits = 8, .has_min = true},
+      {.n = 8, .k = 8, .group_size = 4, .bits = 4},
+  };
+  for (const GemmProblem& problem : no_fp8) EXPECT_FALSE(SelectGemm(GemmWeight::kF8Grouped, problem, Isa::kAvx512Vnni).ok());
 }
 
 TEST(SelectAttention, EveryCacheFormatOnEveryIsaWithTheReasons) {
@@ -165,7 +172,8 @@ TEST(SelectOperators, EveryIsaHasAllOfThemAndFallsBackDownwards) {
     EXPECT_NE(operators.embedding, nullptr);
     EXPECT_NE(operators.convert, nullptr);
     EXPECT_NE(operators.quantize_activation, nullptr);
-    EXPECT_THAT(operators.names, SizeIs(6));
+    EXPECT_NE(operators.quantize_activation_fp8, nullptr);
+    EXPECT_THAT(operators.names, SizeIs(7));
     // The row of the best ISA at most `isa` that has one.
     const auto rows = AllOperators();
     const auto chosen = std::find_if(rows.begin(), rows.end(), [isa](const OperatorEntry* row) {

@@ -156,6 +156,10 @@ void Linear::Run(const ComputeContext& context, const LinearInput& input, int64_
       if (segment.input.kind == GemmActivation::kBf16) {
         params.activation = input.bf16() + row * in_;
         params.activation_stride = in_;
+      } else if (segment.input.kind == GemmActivation::kFp8) {
+        params.activation = input.Fp8Values(segment.input, row);
+        params.activation_stride = in_;
+        params.activation_scale = input.Fp8Scales(segment.input, row);
       } else {
         params.integer = input.Integers(segment.input, row);
       }

@@ -22,6 +22,11 @@ void LinearInput::Activate(const InputFormat& format, int64_t rows, int64_t dim)
     form->high.Reserve(rows * dim * 2);
     return;
   }
+  if (format.kind == GemmActivation::kFp8) {
+    form->high.Reserve(rows * dim * 2);
+    form->scale.Reserve(rows * static_cast<int64_t>(sizeof(float)));
+    return;
+  }
   DCHECK(dim % format.group_size == 0 && format.group_size % format.sum_group == 0);
   form->high.Reserve(rows * dim);
   if (format.kind == GemmActivation::kInt16) form->low.Reserve(rows * dim);
@@ -50,6 +55,17 @@ void LinearInput::Store(const ComputeContext& context, int64_t row, int64_t coun
       for (int64_t r = 0; r < count; ++r) {
         context.operators.convert({.in = x + r * x_stride, .out = As<uint16_t>(form.high) + (row + r) * dim_, .count = dim_});
       }
+      continue;
+    }
+    if (format.kind == GemmActivation::kFp8) {
+      context.operators.quantize_activation_fp8({.x = x,
+                                                 .x_stride = x_stride,
+                                                 .num_rows = count,
+                                                 .dim = dim_,
+                                                 .static_scale = format.static_scale,
+                                                 .out = As<uint16_t>(form.high) + row * dim_,
+                                                 .out_stride = dim_,
+                                                 .scale = As<float>(form.scale) + row});
       continue;
     }
     const int64_t groups = dim_ / format.group_size, sums = dim_ / format.sum_group;
@@ -85,17 +101,27 @@ const uint16_t* LinearInput::bf16() const {
   return nullptr;
 }
 
-IntegerActivation LinearInput::Integers(const InputFormat& format, int64_t row) const {
+const LinearInput::Form& LinearInput::Find(const InputFormat& format) const {
   for (const Form& form : forms_) {
-    if (!form.active || !(form.format == format)) continue;
-    return {.high = As<int8_t>(form.high) + row * dim_,
-            .low = format.kind == GemmActivation::kInt16 ? As<int8_t>(form.low) + row * dim_ : nullptr,
-            .stride = dim_,
-            .scale = As<float>(form.scale) + row * (dim_ / format.group_size),
-            .sum = As<int32_t>(form.sum) + row * (dim_ / format.sum_group)};
+    if (form.active && form.format == format) return form;
   }
   CHECK(false);  // the layer's formats were not given to Prepare
-  return {};
+  return forms_.front();
 }
+
+IntegerActivation LinearInput::Integers(const InputFormat& format, int64_t row) const {
+  const Form& form = Find(format);
+  return {.high = As<int8_t>(form.high) + row * dim_,
+          .low = format.kind == GemmActivation::kInt16 ? As<int8_t>(form.low) + row * dim_ : nullptr,
+          .stride = dim_,
+          .scale = As<float>(form.scale) + row * (dim_ / format.group_size),
+          .sum = As<int32_t>(form.sum) + row * (dim_ / format.sum_group)};
+}
+
+const uint16_t* LinearInput::Fp8Values(const InputFormat& format, int64_t row) const {
+  return As<uint16_t>(Find(format).high) + row * dim_;
+}
+
+const float* LinearInput::Fp8Scales(const InputFormat& format, int64_t row) const { return As<float>(Find(format).scale) + row; }
 
 }  // namespace pith

@@ -1,4 +1,5 @@
-// The input of linear layers, held in every form that their kernels multiply with: bf16, or integers with scales.
+// The input of linear layers, held in every form that their kernels multiply with: bf16, integers with scales, or fp8
+// with a scale per row.
 //
 //   input.Prepare(layer.formats(), rows, dim);
 //   input.Store(context, 0, rows, x, x_stride);      // from f32, each form once, whoever reads it
@@ -22,7 +23,7 @@ struct InputFormat {
   GemmActivation kind = GemmActivation::kBf16;
   int64_t group_size = 0;  // integers: k that share a scale
   int64_t sum_group = 0;   // integers: k whose sum the kernel wants, GemmProblem::step()
-  float static_scale = 0;  // > 0: the scale of every group
+  float static_scale = 0;  // > 0: the scale of every group (integers) or row (fp8)
 
   friend bool operator==(const InputFormat&, const InputFormat&) = default;
 };
@@ -44,6 +45,10 @@ class LinearInput {
   const uint16_t* bf16() const;
   // The integers of row `row` and those behind it. The format was given to Prepare.
   IntegerActivation Integers(const InputFormat& format, int64_t row) const;
+  // The e4m3 values of row `row` and those behind it as bf16 bits [.., dim], contiguous, and their scales, one per row: what GemmParams
+  // calls activation and activation_scale. The format, of kind kFp8, was given to Prepare.
+  const uint16_t* Fp8Values(const InputFormat& format, int64_t row) const;
+  const float* Fp8Scales(const InputFormat& format, int64_t row) const;
 
  private:
   struct Form {
@@ -52,6 +57,7 @@ class LinearInput {
     AlignedBuffer high, low;  // bf16 bits, or integer planes
     AlignedBuffer scale, sum;
   };
+  const Form& Find(const InputFormat& format) const;
   void Activate(const InputFormat& format, int64_t rows, int64_t dim);
 
   int64_t dim_ = 0;

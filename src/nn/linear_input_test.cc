@@ -1,5 +1,6 @@
 #include "nn/linear_input.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/float_types.h"
@@ -39,6 +40,26 @@ TEST_F(LinearInputTest, HoldsEveryFormOfItsRows) {
     for (int64_t i = 8; i < 16; ++i) sum += 256 * w.high[i] + w.low[i];
     EXPECT_EQ(w.sum[1], sum);
     EXPECT_EQ(n.low, nullptr);
+  }
+}
+
+TEST_F(LinearInputTest, Fp8HasAScalePerRowOrAStaticOne) {
+  const InputFormat dynamic{.kind = GemmActivation::kFp8}, fixed{.kind = GemmActivation::kFp8, .static_scale = 0.01f};
+  LinearInput input;
+  input.Prepare({dynamic, fixed}, 3, kDim);
+  EXPECT_EQ(input.bf16(), nullptr);
+  input.Store(context_, 0, 1, x_.data(), kStride);
+  input.Store(context_, 1, 2, x_.data() + kStride, kStride);
+  for (int64_t r = 0; r < 3; ++r) {
+    const float* x = x_.data() + r * kStride;
+    float max = 0;
+    for (int64_t i = 0; i < kDim; ++i) max = std::max(max, std::abs(x[i]));
+    EXPECT_EQ(*input.Fp8Scales(dynamic, r), max / 448.0f);
+    EXPECT_EQ(*input.Fp8Scales(fixed, r), 0.01f);
+    for (int64_t i = 0; i < kDim; ++i) {
+      EXPECT_EQ(ToFloat(bfloat16{input.Fp8Values(dynamic, r)[i]}), ToFloat(ToFloat8E4M3(x[i] * (448.0f / max))));
+      EXPECT_EQ(ToFloat(bfloat16{input.Fp8Values(fixed, r)[i]}), ToFloat(ToFloat8E4M3(x[i] / 0.01f)));
+    }
   }
 }
 

@@ -7,7 +7,8 @@
 //   zero point:  total = fma(fma(sum_a, center - zero_point, acc), scale, total)
 //   min:         total = fma(sum_a, scale * center - min, fma(acc, scale, total))
 // where planes hold code - center exactly (center = 2^(bits-1)) and sum_a is the group's sum of activations, in an order that depends on
-// the group size alone. Dense weights are one group of k without a scale: total = acc. Then r = total (+ bias), out = r or out + r.
+// the group size alone. Dense weights are one group of k without a scale: total = acc. Then r = total (* activation scale of the row)
+// (+ bias), each rounded, and out = r or out + r.
 //
 // Shape of the loops: up to Lanes::kDirectRows rows decode weights in registers, once for all rows. More rows go in blocks of up to
 // kRowBlock: a chunk of k of a few panels is decoded to a scratch buffer that stays in L1, then every tile of rows multiplies with it.
@@ -235,14 +236,16 @@ PITH_ALWAYS_INLINE void SetActivations(RowBlock<Lanes>* block, int64_t k_begin, 
   }
 }
 
-// Writes one panel of one row: the bias, then the residual.
+// Writes one panel of one row: the activations' scale, the bias, then the residual.
 PITH_ALWAYS_INLINE void StorePanel(const GemmParams& params, int64_t row, int64_t panel, const float* total) {
   const int64_t column = panel * kGemmPanel;
   const int64_t columns = Min(kGemmPanel, params.problem.n - column);
   float* out = params.out + row * params.out_stride + column;
   const float* bias = params.bias != nullptr ? params.bias + column : nullptr;
+  const float scale = params.activation_scale != nullptr ? params.activation_scale[row] : 1.0f;
   for (int64_t j = 0; j < columns; ++j) {
-    const float result = bias != nullptr ? total[j] + bias[j] : total[j];
+    float result = total[j] * scale;
+    if (bias != nullptr) result += bias[j];
     out[j] = params.accumulate ? out[j] + result : result;
   }
 }

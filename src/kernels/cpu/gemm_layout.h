@@ -8,6 +8,7 @@
 //   scale [groups][16] of GemmScale type, then zero_point [groups][16] u8 or min [groups][16] of GemmScale type
 //   | codes: per group ceil(group_size / unit_k) units
 //   w8 unit: 32 bytes, 2 k: c0 k0, c0 k1, c1 k0, ... as int8, code - 2^(bits-1).
+//   f8 unit: the same with e4m3 bits.
 //   w4 unit: 64 bytes, 8 k: a 32-bit lane per column; nibbles from the lowest: k0 k2 k4 k6 k1 k3 k5 k7, each code - 2^(bits-1)
 //            in two's complement.
 //            (Each 16-bit half yields, nibble by nibble, the even or the odd members of the four k pairs.)
@@ -29,7 +30,7 @@ enum class GroupOffset : int32_t { kNone = 0, kZeroPoint = 1, kMin = 2 };
 struct PanelLayout {
   int64_t groups = 1;  // dense: 1 group of k
   int64_t group_size = 0;
-  int64_t center = 0;  // 2^(bits-1): what was subtracted from the codes
+  int64_t center = 0;  // 2^(bits-1): what was subtracted from the codes; f8: 0
   GemmScale scale = GemmScale::kF32;
   GroupOffset offset = GroupOffset::kNone;
   int64_t group_bytes = 0;   // codes of one group
@@ -88,5 +89,10 @@ constexpr int64_t kW8UnitK = 2, kW8UnitBytes = 32;
 constexpr int64_t kW4UnitK = 8, kW4UnitBytes = 64;
 static constexpr PanelLayout W8Layout(const GemmProblem& problem) { return QuantizedLayout(problem, kW8UnitK, kW8UnitBytes); }
 static constexpr PanelLayout W4Layout(const GemmProblem& problem) { return QuantizedLayout(problem, kW4UnitK, kW4UnitBytes); }
+static constexpr PanelLayout F8Layout(const GemmProblem& problem) {
+  PanelLayout layout = W8Layout(problem);
+  layout.center = 0;
+  return layout;
+}
 
 }  // namespace pith

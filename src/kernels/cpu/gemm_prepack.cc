@@ -119,7 +119,7 @@ template <typename PackGroup> void PrepackQuantized(const GemmPrepackParams& par
   }
 }
 
-// code(group_codes, column, i): code i of a group in a column, as prepacked by the functions above, in [0, 2^bits).
+// code(group_codes, column, i): code i of a group in a column, as prepacked by the functions above, in [0, 2^bits), or its value.
 template <typename Code> void ReadQuantizedRow(const PanelLayout& layout, const uint8_t* weight, int64_t n, Code code, float* out) {
   const uint8_t* panel = weight + n / kGemmPanel * layout.panel_bytes;
   const int64_t column = n % kGemmPanel;
@@ -131,8 +131,8 @@ template <typename Code> void ReadQuantizedRow(const PanelLayout& layout, const 
       const float min = ReadScale(layout.scale, panel + layout.offset_begin, index);
       for (int64_t i = 0; i < layout.group_size; ++i) out[i] = scale * static_cast<float>(code(codes, column, i)) - min;
     } else {
-      const int zero = layout.offset == GroupOffset::kZeroPoint ? panel[layout.offset_begin + index] : static_cast<int>(layout.center);
-      for (int64_t i = 0; i < layout.group_size; ++i) out[i] = scale * static_cast<float>(code(codes, column, i) - zero);
+      const float zero = static_cast<float>(layout.offset == GroupOffset::kZeroPoint ? panel[layout.offset_begin + index] : layout.center);
+      for (int64_t i = 0; i < layout.group_size; ++i) out[i] = scale * (static_cast<float>(code(codes, column, i)) - zero);
     }
   }
 }
@@ -166,6 +166,12 @@ const char* CanPrepackW4(const GemmProblem& problem) {
   return CanPrepackQuantized(problem);
 }
 
+const char* CanPrepackF8(const GemmProblem& problem) {
+  if (problem.bits != 8) return "bits != 8";
+  if (problem.has_zero_point || problem.has_min) return "fp8 weights with zero points or mins";
+  return CanPrepackQuantized(problem);
+}
+
 const char* CanPrepackI8(const GemmProblem& problem) {
   if (problem.bits < 5 || problem.bits > 8) return "bits outside 5..8";
   return CanPrepackInteger(problem, kI8UnitK);
@@ -179,6 +185,7 @@ const char* CanPrepackI4(const GemmProblem& problem) {
 size_t DensePrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * DenseLayout(problem).panel_bytes; }
 size_t W8PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * W8Layout(problem).panel_bytes; }
 size_t W4PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * W4Layout(problem).panel_bytes; }
+size_t F8PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * F8Layout(problem).panel_bytes; }
 size_t I8PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * I8Layout(problem).panel_bytes; }
 size_t I4PrepackBytes(const GemmProblem& problem) { return NumPanels(problem.n) * I4Layout(problem).panel_bytes; }
 
@@ -197,6 +204,7 @@ void PrepackDense(const GemmPrepackParams& params) {
 
 void PrepackW8(const GemmPrepackParams& params) { PrepackQuantized(params, W8Layout(params.problem), PackW8Group); }
 void PrepackW4(const GemmPrepackParams& params) { PrepackQuantized(params, W4Layout(params.problem), PackW4Group); }
+void PrepackF8(const GemmPrepackParams& params) { PrepackQuantized(params, F8Layout(params.problem), PackW8Group); }
 void PrepackI8(const GemmPrepackParams& params) { PrepackQuantized(params, I8Layout(params.problem), PackI8Group); }
 void PrepackI4(const GemmPrepackParams& params) { PrepackQuantized(params, I4Layout(params.problem), PackI4Group); }
 
@@ -227,6 +235,13 @@ void ReadW4Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, flo
     return (nibble < 8 ? nibble : nibble - 16) + center;
   };
   ReadQuantizedRow(W4Layout(problem), weight, n, code, out);
+}
+
+void ReadF8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {
+  const auto value = [](const uint8_t* codes, int64_t column, int64_t i) {
+    return ToFloat(float8_e4m3fn{codes[i / kW8UnitK * kW8UnitBytes + 2 * column + i % kW8UnitK]});
+  };
+  ReadQuantizedRow(F8Layout(problem), weight, n, value, out);
 }
 
 void ReadI8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out) {

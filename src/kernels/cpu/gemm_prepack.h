@@ -13,6 +13,7 @@ namespace pith {
 const char* CanPrepackDense(const GemmProblem& problem);
 const char* CanPrepackW8(const GemmProblem& problem);  // 5..8 bits, even group size
 const char* CanPrepackW4(const GemmProblem& problem);  // 2..4 bits, even group size
+const char* CanPrepackF8(const GemmProblem& problem);  // 8 bits, even group size, no offsets
 // Integer activations: groups of whole units, one group a multiple of the other, and steps short enough that int32 sums are exact.
 const char* CanPrepackI8(const GemmProblem& problem);  // 5..8 bits
 const char* CanPrepackI4(const GemmProblem& problem);  // 2..4 bits
@@ -20,12 +21,14 @@ const char* CanPrepackI4(const GemmProblem& problem);  // 2..4 bits
 size_t DensePrepackBytes(const GemmProblem& problem);
 size_t W8PrepackBytes(const GemmProblem& problem);
 size_t W4PrepackBytes(const GemmProblem& problem);
+size_t F8PrepackBytes(const GemmProblem& problem);
 size_t I8PrepackBytes(const GemmProblem& problem);
 size_t I4PrepackBytes(const GemmProblem& problem);
 
 void PrepackDense(const GemmPrepackParams& params);
 void PrepackW8(const GemmPrepackParams& params);
 void PrepackW4(const GemmPrepackParams& params);
+void PrepackF8(const GemmPrepackParams& params);
 void PrepackI8(const GemmPrepackParams& params);
 void PrepackI4(const GemmPrepackParams& params);
 
@@ -36,6 +39,7 @@ float ReadScale(GemmScale type, const uint8_t* base, int64_t index);
 void ReadDenseRow(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
 void ReadW8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
 void ReadW4Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
+void ReadF8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
 void ReadI8Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
 void ReadI4Row(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);
 

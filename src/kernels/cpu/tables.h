@@ -2,6 +2,7 @@
 //
 //   cpu/<isa>/table.cc           kGemmTable__<isa>: the GEMM rows, preferred first. Each row is defined beside its kernel, in
 //                                cpu/<isa>/gemm_<act>_<weight>.cc, as a constant named by the grammar of kernel_entry.h.
+//                                Rows of several activations that run the same function share gemm_<weight>.cc.
 //   cpu/<isa>/operator_table.cc  kOperators__<isa> and kNumOperators__<isa>: attention, norms, RoPE, activations, embedding, ...
 //
 // Everything is constant-initialized (a count that lives in another translation unit would need a dynamic initializer, compiled for

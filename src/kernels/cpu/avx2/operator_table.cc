@@ -17,6 +17,7 @@ void gated_activation_f32_bf16__avx2(const GatedActivationParams& p);
 void embedding_bf16_f32__avx2(const EmbeddingParams& p);
 void convert_f32_bf16__avx2(const ConvertParams& p);
 void quantize_activation_f32_int8__avx2(const QuantizeActivationParams& p);
+void quantize_activation_f32_fp8__avx2(const QuantizeActivationFp8Params& p);
 
 const OperatorEntry kOperators__avx2[] = {
     {.name = "attention_f32_bf16_bf16__avx2",
@@ -46,6 +47,7 @@ const OperatorEntry kOperators__avx2[] = {
     {.name = "embedding_bf16_f32__avx2", .isa = KernelIsa::kAvx2, .embedding = embedding_bf16_f32__avx2},
     {.name = "convert_f32_bf16__avx2", .isa = KernelIsa::kAvx2, .convert = convert_f32_bf16__avx2},
     {.name = "quantize_activation_f32_int8__avx2", .isa = KernelIsa::kAvx2, .quantize_activation = quantize_activation_f32_int8__avx2},
+    {.name = "quantize_activation_f32_fp8__avx2", .isa = KernelIsa::kAvx2, .quantize_activation_fp8 = quantize_activation_f32_fp8__avx2},
 };
 const size_t kNumOperators__avx2 = sizeof(kOperators__avx2) / sizeof(kOperators__avx2[0]);
 

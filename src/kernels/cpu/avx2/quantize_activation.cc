@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/cpu/avx2/fp8.h"
 #include "kernels/cpu/avx2/vector_math.h"
 #include "kernels/cpu/quantize_activation_rows.h"
 
@@ -45,10 +46,21 @@ struct Vectors {
     }
     return ReduceAddInt(sum);
   }
+
+  template <bool kStatic> static void RunFp8(const float* x, int64_t count, float factor, uint16_t* out) {
+    const __m256 factors = _mm256_set1_ps(factor);
+    for (int64_t i = 0; i < count; i += 8) {
+      const __m256 value = LoadF32(x + i, count - i);
+      const __m256i code = E4m3FromF32(kStatic ? _mm256_div_ps(value, factors) : _mm256_mul_ps(value, factors));
+      const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(code), _mm256_extracti128_si256(code, 1));
+      StoreBf16(out + i, count - i, _mm256_castsi256_si128(Bf16FromE4m3(_mm256_zextsi128_si256(words))));
+    }
+  }
 };
 
 }  // namespace
 
 void quantize_activation_f32_int8__avx2(const QuantizeActivationParams& p) { QuantizeRows<Vectors>(p); }
+void quantize_activation_f32_fp8__avx2(const QuantizeActivationFp8Params& p) { QuantizeFp8Rows<Vectors>(p); }
 
 }  // namespace pith

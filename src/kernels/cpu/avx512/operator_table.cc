@@ -17,6 +17,7 @@ void gated_activation_f32_bf16__avx512(const GatedActivationParams& p);
 void embedding_bf16_f32__avx512(const EmbeddingParams& p);
 void convert_f32_bf16__avx512(const ConvertParams& p);
 void quantize_activation_f32_int8__avx512(const QuantizeActivationParams& p);
+void quantize_activation_f32_fp8__avx512(const QuantizeActivationFp8Params& p);
 
 const OperatorEntry kOperators__avx512[] = {
     {.name = "attention_f32_bf16_bf16__avx512",
@@ -48,6 +49,9 @@ const OperatorEntry kOperators__avx512[] = {
     {.name = "quantize_activation_f32_int8__avx512",
      .isa = KernelIsa::kAvx512,
      .quantize_activation = quantize_activation_f32_int8__avx512},
+    {.name = "quantize_activation_f32_fp8__avx512",
+     .isa = KernelIsa::kAvx512,
+     .quantize_activation_fp8 = quantize_activation_f32_fp8__avx512},
 };
 const size_t kNumOperators__avx512 = sizeof(kOperators__avx512) / sizeof(kOperators__avx512[0]);
 

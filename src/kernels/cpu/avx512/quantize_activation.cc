@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/cpu/avx512/fp8.h"
 #include "kernels/cpu/avx512/vector_math.h"
 #include "kernels/cpu/quantize_activation_rows.h"
 
@@ -51,10 +52,26 @@ struct Vectors {
     }
     return _mm512_reduce_add_epi32(sum);
   }
+
+  template <bool kStatic> static void RunFp8(const float* x, int64_t count, float factor, uint16_t* out) {
+    const __m512 factors = _mm512_set1_ps(factor);
+    for (int64_t i = 0; i < count; i += 16) {
+      const __mmask16 mask = FirstLanes(count - i);
+      const __m512 value = _mm512_maskz_loadu_ps(mask, x + i);
+      const __m512i code = E4m3FromF32(kStatic ? _mm512_div_ps(value, factors) : _mm512_mul_ps(value, factors));
+      const __m256i bits = _mm512_castsi512_si256(Bf16FromE4m3(_mm512_zextsi256_si512(_mm512_cvtepi32_epi16(code))));
+      if (mask == 0xFFFF) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), bits);
+      } else {
+        _mm256_mask_storeu_epi16(out + i, mask, bits);
+      }
+    }
+  }
 };
 
 }  // namespace
 
 void quantize_activation_f32_int8__avx512(const QuantizeActivationParams& p) { QuantizeRows<Vectors>(p); }
+void quantize_activation_f32_fp8__avx512(const QuantizeActivationFp8Params& p) { QuantizeFp8Rows<Vectors>(p); }
 
 }  // namespace pith

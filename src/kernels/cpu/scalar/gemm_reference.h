@@ -2,34 +2,46 @@
 //
 //   w   = scale * (code - zero_point)   or   scale * code - min          (f32: the formula of quantization/quantized_tensor.h)
 //   sum = sum + a * w                   for k = 0, 1, ...                (a product rounded to f32, then an addition rounded to f32)
-//   r   = sum (+ bias);   out = r   or   out + r
+//   r   = sum (* activation scale) (+ bias);   out = r   or   out + r
 //
 // Layout of a panel of 16 columns, each array with the column fastest: scale f32 [groups][16], zero point or min f32 [groups][16],
-// codes [ceil(k / codes per byte)][16]. The zero point is stored as f32 even when it is 2^(bits-1) everywhere.
+// codes [ceil(k / codes per byte)][16]. The zero point is stored as f32 even when it is the same everywhere: 2^(bits-1), of e4m3 codes 0.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/scalar/fp8.h"
 #include "kernels/gemm.h"
 
 namespace pith {
 namespace {
 
+// How codes are stored, what they stand for, and the zero point of a matrix without zero points.
 // One code per byte.
 struct ByteCodes {
+  static float Center(const GemmProblem& problem) { return static_cast<float>(1 << (problem.bits - 1)); }
   static int64_t Bytes(int64_t k) { return k * kGemmPanel; }
   static void Put(uint8_t* codes, int64_t k, int64_t column, uint8_t code) { codes[k * kGemmPanel + column] = code; }
-  static int Get(const uint8_t* codes, int64_t k, int64_t column) { return codes[k * kGemmPanel + column]; }
+  static float Get(const uint8_t* codes, int64_t k, int64_t column) { return codes[k * kGemmPanel + column]; }
+};
+
+// e4m3, one per byte.
+struct Fp8Codes : ByteCodes {
+  static float Center(const GemmProblem& /*problem*/) { return 0.0f; }
+  static float Get(const uint8_t* codes, int64_t k, int64_t column) { return F32FromFp8(codes[k * kGemmPanel + column]); }
 };
 
 // Two codes per byte: even k in the low nibble.
 struct NibbleCodes {
+  static float Center(const GemmProblem& problem) { return ByteCodes::Center(problem); }
   static int64_t Bytes(int64_t k) { return (k + 1) / 2 * kGemmPanel; }
   static void Put(uint8_t* codes, int64_t k, int64_t column, uint8_t code) {
     codes[k / 2 * kGemmPanel + column] |= static_cast<uint8_t>(code << (k % 2 * 4));
   }
-  static int Get(const uint8_t* codes, int64_t k, int64_t column) { return (codes[k / 2 * kGemmPanel + column] >> (k % 2 * 4)) & 15; }
+  static float Get(const uint8_t* codes, int64_t k, int64_t column) {
+    return static_cast<float>((codes[k / 2 * kGemmPanel + column] >> (k % 2 * 4)) & 15);
+  }
 };
 
 inline float BitsToFloat(uint32_t bits) {
@@ -68,7 +80,7 @@ template <typename Codes> void PrepackReference(const GemmPrepackParams& params)
       scale[g * kGemmPanel + column] = params.scale[n * groups + g];
       offset[g * kGemmPanel + column] = problem.has_min          ? params.min[n * groups + g]
                                         : problem.has_zero_point ? static_cast<float>(params.zero_point[n * groups + g])
-                                                                 : static_cast<float>(1 << (problem.bits - 1));
+                                                                 : Codes::Center(problem);
     }
     for (int64_t k = 0; k < problem.k; ++k) Codes::Put(codes, k, column, params.code[n * problem.k + k]);
   }
@@ -86,17 +98,19 @@ void AccumulateReference(const GemmProblem& problem, const uint8_t* panel, const
     const float* s = scale + k / problem.group_size * kGemmPanel;
     const float* o = offset + k / problem.group_size * kGemmPanel;
     if (problem.has_min) {
-      for (int64_t j = 0; j < kGemmPanel; ++j) sum[j] += a * (s[j] * static_cast<float>(Codes::Get(codes, k, j)) - o[j]);
+      for (int64_t j = 0; j < kGemmPanel; ++j) sum[j] += a * (s[j] * Codes::Get(codes, k, j) - o[j]);
     } else {
-      for (int64_t j = 0; j < kGemmPanel; ++j) sum[j] += a * (s[j] * (static_cast<float>(Codes::Get(codes, k, j)) - o[j]));
+      for (int64_t j = 0; j < kGemmPanel; ++j) sum[j] += a * (s[j] * (Codes::Get(codes, k, j) - o[j]));
     }
   }
 }
 
-// Writes the columns of one panel of one output row: the bias, then the residual.
+// Writes the columns of one panel of one output row: the activations' scale, the bias, then the residual.
 inline void StoreReference(const GemmParams& params, int64_t row, int64_t panel, const float* sum) {
   for (int64_t n = panel * kGemmPanel; n < (panel + 1) * kGemmPanel && n < params.problem.n; ++n) {
-    const float result = params.bias != nullptr ? sum[n % kGemmPanel] + params.bias[n] : sum[n % kGemmPanel];
+    float result = sum[n % kGemmPanel];
+    if (params.activation_scale != nullptr) result *= params.activation_scale[row];
+    if (params.bias != nullptr) result += params.bias[n];
     float* out = params.out + row * params.out_stride + n;
     *out = params.accumulate ? *out + result : result;
   }
@@ -110,7 +124,7 @@ template <typename Codes> void ReadReferenceRow(const GemmProblem& problem, cons
   const uint8_t* codes = panel + 2 * groups * kGemmPanel * 4;
   for (int64_t k = 0; k < problem.k; ++k) {
     const int64_t g = k / problem.group_size * kGemmPanel;
-    const float code = static_cast<float>(Codes::Get(codes, k, n % kGemmPanel));
+    const float code = Codes::Get(codes, k, n % kGemmPanel);
     out[k] = problem.has_min ? scale[g] * code - offset[g] : scale[g] * (code - offset[g]);
   }
 }

@@ -17,6 +17,7 @@ void gated_activation_f32_bf16__scalar(const GatedActivationParams& p);
 void embedding_bf16_f32__scalar(const EmbeddingParams& p);
 void convert_f32_bf16__scalar(const ConvertParams& p);
 void quantize_activation_f32_int8__scalar(const QuantizeActivationParams& p);
+void quantize_activation_f32_fp8__scalar(const QuantizeActivationFp8Params& p);
 
 const OperatorEntry kOperators__scalar[] = {
     {.name = "attention_f32_bf16_bf16__scalar",
@@ -45,6 +46,9 @@ const OperatorEntry kOperators__scalar[] = {
     {.name = "quantize_activation_f32_int8__scalar",
      .isa = KernelIsa::kScalar,
      .quantize_activation = quantize_activation_f32_int8__scalar},
+    {.name = "quantize_activation_f32_fp8__scalar",
+     .isa = KernelIsa::kScalar,
+     .quantize_activation_fp8 = quantize_activation_f32_fp8__scalar},
 };
 const size_t kNumOperators__scalar = sizeof(kOperators__scalar) / sizeof(kOperators__scalar[0]);
 

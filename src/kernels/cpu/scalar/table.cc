@@ -9,12 +9,15 @@ extern const GemmKernelEntry gemm_int16_w8g_f32__scalar;
 extern const GemmKernelEntry gemm_int16_w4g_f32__scalar;
 extern const GemmKernelEntry gemm_int8_w8g_f32__scalar;
 extern const GemmKernelEntry gemm_int8_w4g_f32__scalar;
+extern const GemmKernelEntry gemm_bf16_f8g_f32__scalar;
+extern const GemmKernelEntry gemm_fp8_f8g_f32__scalar;
 
 namespace {
 
 const GemmKernelEntry* const kRows[] = {
-    &gemm_bf16_bf16_f32__scalar, &gemm_bf16_w8g_f32__scalar, &gemm_bf16_w4g_f32__scalar, &gemm_int16_w8g_f32__scalar,
-    &gemm_int16_w4g_f32__scalar, &gemm_int8_w8g_f32__scalar, &gemm_int8_w4g_f32__scalar,
+    &gemm_bf16_bf16_f32__scalar, &gemm_bf16_w8g_f32__scalar,  &gemm_bf16_w4g_f32__scalar,
+    &gemm_int16_w8g_f32__scalar, &gemm_int16_w4g_f32__scalar, &gemm_int8_w8g_f32__scalar,
+    &gemm_int8_w4g_f32__scalar,  &gemm_bf16_f8g_f32__scalar,  &gemm_fp8_f8g_f32__scalar,
 };
 
 }  // namespace
