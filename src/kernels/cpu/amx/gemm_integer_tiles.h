@@ -1,8 +1,8 @@
 // Integer GEMM by AMX tiles: 16 rows x 16 columns of int32 per tile, 64 k per instruction (tdpbsud: s8 activations, u8 weights).
 //
 // Sums of a step are exact whoever makes them, so tiles give the bits of the vector rows. A chunk of weights is the one of
-// gemm_integer_driver.h: 4 k of 16 columns in 64 bytes are one row of a weight tile. Activation tiles are always full: the last one of a
-// block of rows is moved back until it ends with the block, and rows that two tiles hold are computed in both and stored once.
+// gemm_integer_driver.h: 4 k of 16 columns in 64 bytes are one row of a weight tile. Activation tiles are always full: the last one is
+// moved back until it ends with the rows, and rows that two tiles hold are computed in both and stored once.
 // While the tile unit multiplies, the vector unit applies scales to the sums of the unit of work before.
 //
 // Include in one translation unit only.
@@ -19,7 +19,7 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kTiledRowBlock = 192;             // rows that share a decoded chunk of weights
+constexpr int64_t kTiledRowBlock = 128;             // rows that share a decoded chunk of weights
 constexpr int64_t kSumInts = 16 * 16;               // of one tile
 constexpr int64_t kUnitInts = 4 * kSumInts;         // of a unit of work: up to two activation tiles times two weight tiles
 constexpr int64_t kOnePanelRows = 32;               // up to here weights stream panel by panel, which memory likes best
@@ -30,15 +30,17 @@ template <int kPlanes> constexpr int64_t kFewestTiledRows = kPlanes == 2 ? 4 : 6
 // k per tile instruction, or 0 where a step does not consist of whole ones.
 int64_t TileK(const Job& job) { return job.step % 64 == 0 ? 64 : job.step % 32 == 0 ? 32 : 0; }
 
-// Activations of a block of rows as tiles, so that a tile load reads lines that follow each other:
-// [tile][k / tile_k][plane][tile_rows][tile_k]. Where the block begins and ends depends on what fits.
+// Tiles of activations that share a decoded chunk of weights, packed so that a tile load reads lines that follow each other:
+// [tile][k / tile_k][plane][tile_rows][tile_k].
 struct Block {
   const Job* job;
-  int64_t row_begin, rows, tile_rows, tiles, tile_k;
-  int8_t* packed;  // kPackedBytes
-  float* total;    // [tiles][16][panels][16]
+  int64_t tile_begin, tiles, tile_rows, tile_k;  // tiles of the call's rows
+  int8_t* packed;                                // kPackedBytes
+  float* total;                                  // [tiles][16][panels][16]
 
-  int64_t RowOf(int64_t t) const { return row_begin + Min(kTileRows * t, rows - tile_rows); }
+  // The first row of tile t of the block, and the first that no tile before it holds.
+  int64_t RowOf(int64_t t) const { return Min(NewRowOf(t), job->params->m - tile_rows); }
+  int64_t NewRowOf(int64_t t) const { return kTileRows * (tile_begin + t); }
 };
 
 template <int kPlanes> void PackActivations(const Block& block) {
@@ -200,10 +202,10 @@ void ComputeTiled(const Block& block, int64_t panel, uint8_t* scratch) {
     }
   }
   Finish<kPlanes, kActs, kPanels, kOffset>(block, tile, &waiting);
-  for (int64_t r = 0; r < block.rows; ++r) {
-    const int64_t t = r / kTileRows, slot = t * kTileRows + (block.row_begin + r - block.RowOf(t));
-    for (int p = 0; p < kPanels; ++p) {
-      StorePanel(*job.params, block.row_begin + r, panel + p, block.total + (slot * kPanels + p) * kGemmPanel);
+  for (int64_t t = 0; t < block.tiles; ++t) {
+    for (int64_t row = block.NewRowOf(t); row < block.RowOf(t) + block.tile_rows; ++row) {
+      const float* total = block.total + (t * kTileRows + row - block.RowOf(t)) * kPanels * kGemmPanel;
+      for (int p = 0; p < kPanels; ++p) StorePanel(*job.params, row, panel + p, total + p * kGemmPanel);
     }
   }
 }
@@ -233,16 +235,16 @@ template <typename Format, int kPlanes> void RunTiledGemm(const GemmParams& para
   alignas(64) uint8_t scratch[Format::kUnitK == 4 ? 64 : kChunkK / 4 * 2 * kIntegerUnitBytes];
   alignas(64) float total[kTiledRowBlock * 2 * kGemmPanel];
   alignas(64) int8_t packed[kPackedBytes];
-  const int64_t fitting = Min(kTiledRowBlock, kPackedBytes / (params.problem.k * kPlanes) / kTileRows * kTileRows);
-  const int64_t blocks = (params.m + fitting - 1) / fitting;
-  Configure(tile_k, Min(params.m, kTileRows));
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t begin = b * params.m / blocks, rows = (b + 1) * params.m / blocks - begin;
+  const int64_t tiles = (params.m + kTileRows - 1) / kTileRows, tile_rows = Min(params.m, kTileRows);
+  const int64_t fitting = Min(kTiledRowBlock / kTileRows, kPackedBytes / (params.problem.k * kPlanes * kTileRows));
+  const int64_t blocks = (tiles + fitting - 1) / fitting;
+  const int64_t together = Min(RoundUp((tiles + blocks - 1) / blocks, 2), fitting);
+  Configure(tile_k, tile_rows);
+  for (int64_t begin = 0; begin < tiles; begin += together) {
     const Block block = {.job = &job,
-                         .row_begin = begin,
-                         .rows = rows,
-                         .tile_rows = Min(rows, kTileRows),
-                         .tiles = (rows + kTileRows - 1) / kTileRows,
+                         .tile_begin = begin,
+                         .tiles = Min(together, tiles - begin),
+                         .tile_rows = tile_rows,
                          .tile_k = tile_k,
                          .packed = packed,
                          .total = total};
