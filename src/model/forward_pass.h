@@ -20,7 +20,7 @@
 namespace pith {
 
 // Rows of an MLP computed together; bounds the largest buffer ([rows, 2 * intermediate_size] floats).
-constexpr int64_t kMaxMlpRows = 512;
+constexpr int64_t kMaxMlpRows = 128;
 
 // Buffers of a forward pass. Grow to the largest batch seen and stay.
 class Workspace {
