@@ -3,7 +3,7 @@ set(PITH_ISA_FLAGS_scalar "")
 set(PITH_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(PITH_ISA_FLAGS_avx512 -mavx2 -mfma -mf16c -mbmi2 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
 set(PITH_ISA_FLAGS_avx512_vnni ${PITH_ISA_FLAGS_avx512} -mavx512vnni -mavx512bf16 -mavx512vbmi)
-set(PITH_ISA_FLAGS_amx ${PITH_ISA_FLAGS_avx512_vnni} -mamx-tile -mamx-int8)
+set(PITH_ISA_FLAGS_amx ${PITH_ISA_FLAGS_avx512_vnni} -mamx-tile -mamx-int8 -mamx-bf16)
 
 # set_isa_flags(SOURCES...): applies the flags of the folder a file lies in, and keeps precompiled headers out.
 # Sanitized builds compile kernels at -O3 too: an intrinsic loop at -Og is 20 times slower.

@@ -80,7 +80,8 @@ void BenchGemm(benchmark::State& state, const GemmKernelEntry* row, const Shape&
   const auto bytes = static_cast<int64_t>(row->prepack_bytes(problem)) / 64 * 64;
   const int64_t copies = std::max<int64_t>(2, kColdBytes / bytes);
   AlignedBuffer weight(static_cast<size_t>(copies * bytes));
-  for (int64_t i = 0; i < copies * bytes; ++i) weight.data()[i] = static_cast<uint8_t>((i * 2654435761 >> 13) & 0x3F);  // never NaN
+  for (int64_t i = 0; i < copies * bytes; ++i)
+    weight.data()[i] = static_cast<uint8_t>(((i * 2654435761 >> 13) & 0x3B) | 0x04);  // no NaN, no subnormal
   std::vector<uint16_t> activation(static_cast<size_t>(m * shape.k), 0x3F80);
   std::vector<float> out(static_cast<size_t>(m * shape.n));
   GemmParams params{.problem = problem,

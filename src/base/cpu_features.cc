@@ -41,9 +41,9 @@ bool HasAvx512Bf16() {
 // by threads that start later, so it is asked for before kernels are chosen).
 bool HasAmx() {
 #if defined(__x86_64__) && defined(__linux__)
-  constexpr unsigned int kTiles = 1u << 24, kInt8 = 1u << 25;
+  constexpr unsigned int kBf16 = 1u << 22, kTiles = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTiles | kInt8;
   unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 1 || (edx & kTiles) == 0 || (edx & kInt8) == 0) return false;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 1 || (edx & kAll) != kAll) return false;
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 #else

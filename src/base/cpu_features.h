@@ -9,7 +9,7 @@ namespace pith {
 // Ordered: a later one includes the earlier ones.
 enum class Isa { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3, kAmx = 4 };
 
-absl::string_view IsaName(Isa isa);  // "scalar", "avx2", "avx512", "avx512_vnni" (VNNI + BF16 + VBMI), "amx" (int8 tiles)
+absl::string_view IsaName(Isa isa);  // "scalar", "avx2", "avx512", "avx512_vnni" (VNNI + BF16 + VBMI), "amx" (int8 and bf16 tiles)
 
 // Best instruction set the CPU and the operating system support. The first call asks the system for the tile registers of AMX, which it
 // hands out per process.

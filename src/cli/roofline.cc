@@ -17,7 +17,8 @@ KernelMultiply MultiplyOfKernel(absl::string_view kernel) {
   if (parts[0] != "gemm") return {};
   if (activation == "int8") return {.limit = ProbeLimit::kInt8};
   if (activation == "int16") return {.limit = ProbeLimit::kInt8, .passes = 2};
-  if (IsaOfKernel(first) == "avx512_vnni") return {.limit = ProbeLimit::kBf16, .emulated = absl::StrContains(first, "_fp8")};
+  if (const absl::string_view isa = IsaOfKernel(first); isa == "avx512_vnni" || isa == "amx")
+    return {.limit = ProbeLimit::kBf16, .emulated = absl::StrContains(first, "_fp8")};
   return {.limit = ProbeLimit::kF32, .emulated = true};
 }
 

@@ -16,6 +16,8 @@ OperatorRecord Record(const char* kernel, OperatorWork work) {
 
 TEST(RooflineTest, TheNameOfAKernelSaysHowItMultiplies) {
   EXPECT_EQ(MultiplyOfKernel("gemm_bf16_w4g_f32__avx512_vnni").limit, ProbeLimit::kBf16);
+  EXPECT_EQ(MultiplyOfKernel("gemm_bf16_bf16_f32__amx").limit, ProbeLimit::kBf16);
+  EXPECT_FALSE(MultiplyOfKernel("gemm_bf16_bf16_f32__amx").emulated);
   EXPECT_FALSE(MultiplyOfKernel("gemm_bf16_w4g_f32__avx512_vnni").emulated);
   EXPECT_EQ(MultiplyOfKernel("gemm_bf16_w4g_f32__avx2").limit, ProbeLimit::kF32);
   EXPECT_TRUE(MultiplyOfKernel("gemm_bf16_w4g_f32__avx2").emulated);

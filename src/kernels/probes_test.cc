@@ -40,7 +40,7 @@ TEST(ProbesTest, TheBestRowUpToAnInstructionSet) {
   EXPECT_EQ(FindProbe(ProbeLimit::kBf16, Isa::kAvx512), nullptr);
   EXPECT_STREQ(FindProbe(ProbeLimit::kInt8, Isa::kAvx512Vnni)->name, "probe_u8_s8_s32__avx512_vnni");
   EXPECT_STREQ(FindProbe(ProbeLimit::kInt8, Isa::kAmx)->name, "probe_s8_u8_s32__amx");
-  EXPECT_STREQ(FindProbe(ProbeLimit::kBf16, Isa::kAmx)->name, "probe_bf16_bf16_f32__avx512_vnni");
+  EXPECT_STREQ(FindProbe(ProbeLimit::kBf16, Isa::kAmx)->name, "probe_bf16_bf16_f32__amx");
   EXPECT_STREQ(FindProbe(ProbeLimit::kInt8, Isa::kAvx2)->name, "probe_u8_s8_s32__avx2");
   EXPECT_STREQ(FindProbe(ProbeLimit::kF32, Isa::kAvx512Vnni)->name, "probe_f32_f32_f32__avx512");
   for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx}) {

@@ -1,8 +1,7 @@
 // Integer GEMM by AMX tiles: 16 rows x 16 columns of int32 per tile, 64 k per instruction (tdpbsud: s8 activations, u8 weights).
 //
 // Sums of a step are exact whoever makes them, so tiles give the bits of the vector rows. A chunk of weights is the one of
-// gemm_integer_driver.h: 4 k of 16 columns in 64 bytes are one row of a weight tile. Activation tiles are always full: the last one is
-// moved back until it ends with the rows, and rows that two tiles hold are computed in both and stored once.
+// gemm_integer_driver.h: 4 k of 16 columns in 64 bytes are one row of a weight tile.
 // While the tile unit multiplies, the vector unit applies scales to the sums of the unit of work before.
 //
 // Include in one translation unit only.
@@ -31,35 +30,24 @@ template <int kPlanes> constexpr int64_t kFewestTiledRows = kPlanes == 2 ? 4 : 6
 int64_t TileK(const Job& job) { return job.step % 64 == 0 ? 64 : job.step % 32 == 0 ? 32 : 0; }
 
 // Tiles of activations that share a decoded chunk of weights, packed so that a tile load reads lines that follow each other:
-// [tile][k / tile_k][plane][tile_rows][tile_k].
+// [tile][k / tile_k][plane][row][tile_k].
 struct Block {
   const Job* job;
-  int64_t tile_begin, tiles, tile_rows, tile_k;  // tiles of the call's rows
-  int8_t* packed;                                // kPackedBytes
-  float* total;                                  // [tiles][16][panels][16]
-
-  // The first row of tile t of the block, and the first that no tile before it holds.
-  int64_t RowOf(int64_t t) const { return Min(NewRowOf(t), job->params->m - tile_rows); }
-  int64_t NewRowOf(int64_t t) const { return kTileRows * (tile_begin + t); }
+  TileRange tiles;
+  int64_t tile_k;
+  int8_t* packed;  // kPackedBytes
+  float* total;    // [tiles][16][panels][16]
 };
 
 template <int kPlanes> void PackActivations(const Block& block) {
   const IntegerActivation& activation = block.job->params->integer;
-  const int64_t k_size = block.job->params->problem.k, tile_bytes = block.tile_rows * block.tile_k;
-  for (int64_t t = 0; t < block.tiles; ++t) {
-    int8_t* tile = block.packed + t * block.tile_rows * k_size * kPlanes;
-    for (int64_t r = 0; r < block.tile_rows; ++r) {
-      for (int plane = 0; plane < kPlanes; ++plane) {
-        const int8_t* in = (plane == 0 ? activation.high : activation.low) + (block.RowOf(t) + r) * activation.stride;
-        int8_t* out = tile + plane * tile_bytes + r * block.tile_k;
-        for (int64_t k = 0; k < k_size; k += block.tile_k, out += kPlanes * tile_bytes) {
-          if (block.tile_k == 64) {
-            _mm512_storeu_si512(out, _mm512_loadu_si512(in + k));
-          } else {
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + k)));
-          }
-        }
-      }
+  const int64_t k = block.job->params->problem.k, tile_bytes = block.tiles.rows * block.tile_k;
+  for (int64_t t = 0; t < block.tiles.count; ++t) {
+    for (int64_t r = 0; r < block.tiles.rows; ++r) {
+      const int64_t in = (block.tiles.RowOf(t) + r) * activation.stride;
+      int8_t* out = block.packed + (t * block.tiles.rows * k * kPlanes + r * block.tile_k);
+      PackRow(activation.high + in, k, block.tile_k, kPlanes * tile_bytes, out);
+      if constexpr (kPlanes == 2) PackRow(activation.low + in, k, block.tile_k, kPlanes * tile_bytes, out + tile_bytes);
     }
   }
 }
@@ -71,7 +59,7 @@ void FinishTile(const Block& block, int64_t t, const Tile& tile, int64_t s, cons
   const Job& job = *block.job;
   const PanelLayout& layout = job.layout;
   const StepGroups groups = GroupsOf(job, s);
-  const int64_t row = block.RowOf(t);
+  const int64_t row = block.tiles.RowOf(t);
   const float* activation_scale = job.params->integer.scale + row * job.groups_of_scale + groups.scale;
   const int32_t* activation_sum = job.params->integer.sum + row * job.steps + s;
   Lanes::Float scale[kPanels], min[kPanels];
@@ -84,7 +72,7 @@ void FinishTile(const Block& block, int64_t t, const Tile& tile, int64_t s, cons
     if constexpr (kOffset == GroupOffset::kZeroPoint) zero[p] = Lanes::LoadU8(panel + layout.offset_begin + groups.weight * kGemmPanel);
   }
   float* total = block.total + t * kTileRows * kPanels * kGemmPanel;
-  for (int64_t r = 0; r < block.tile_rows; ++r, total += kPanels * kGemmPanel) {
+  for (int64_t r = 0; r < block.tiles.rows; ++r, total += kPanels * kGemmPanel) {
     const float a = activation_scale[r * job.groups_of_scale];
     const int32_t sum = activation_sum[r * job.steps];
 #pragma GCC unroll 2
@@ -116,7 +104,7 @@ PITH_ALWAYS_INLINE void Finish(const Block& block, const Tile& tile, Waiting* wa
   waiting->ints = nullptr;
   FinishTile<kPlanes, kPanels, kOffset>(block, waiting->first, tile, waiting->step, ints, ints + 2 * kSumInts);
   if constexpr (kPlanes == 1 && kActs == 2) {
-    if (waiting->first + 1 == block.tiles) return;  // the second tile repeats the first
+    if (waiting->first + 1 == block.tiles.count) return;  // the second tile repeats the first
     FinishTile<kPlanes, kPanels, kOffset>(block, waiting->first + 1, tile, waiting->step, ints + 2 * kSumInts, nullptr);
   }
 }
@@ -147,9 +135,10 @@ template <int kActs, int kPanels> PITH_ALWAYS_INLINE void StoreSums(int32_t* int
 template <int kPlanes, int kActs, int kPanels, GroupOffset kOffset, bool kPrefetch>
 void MultiplyTiles(const Block& block, const Tile& tile, int64_t first, int32_t* ints, bool cut, Waiting* waiting) {
   const Job& job = *block.job;
-  const int64_t tile_k = block.tile_k, tile_bytes = block.tile_rows * tile_k, row_bytes = job.params->problem.k * kPlanes;
-  const int8_t* upper = block.packed + block.tile_rows * (first * row_bytes + tile.k_begin * kPlanes);
-  const int8_t* lower = kPlanes == 2 ? upper + tile_bytes : upper + (Min(first + 1, block.tiles - 1) - first) * block.tile_rows * row_bytes;
+  const int64_t tile_k = block.tile_k, tile_bytes = block.tiles.rows * tile_k, row_bytes = job.params->problem.k * kPlanes;
+  const int8_t* upper = block.packed + block.tiles.rows * (first * row_bytes + tile.k_begin * kPlanes);
+  const int8_t* lower = kPlanes == 2 ? upper + tile_bytes
+                                     : upper + (Min(first + 1, block.tiles.count - 1) - first) * block.tiles.rows * row_bytes;
   const uint8_t* weights = tile.weights;
   for (int64_t k = tile.k_begin; k < tile.k_end;) {
     const int64_t s = k / job.step, step_end = (s + 1) * job.step, end = Min(step_end, tile.k_end);
@@ -189,22 +178,22 @@ void ComputeTiled(const Block& block, int64_t panel, uint8_t* scratch) {
   constexpr int64_t kTilesTogether = kPlanes == 1 ? kActs : 1;
   const Job& job = *block.job;
   alignas(64) int32_t ints[kTiledRowBlock / kTileRows * kUnitInts];
-  for (int64_t i = 0; i < block.tiles * kTileRows * kPanels * kGemmPanel; ++i) block.total[i] = 0;
+  for (int64_t i = 0; i < block.tiles.count * kTileRows * kPanels * kGemmPanel; ++i) block.total[i] = 0;
   Tile tile = {.job = &job, .panel = job.params->weight + panel * job.layout.panel_bytes};
   const int64_t chunk = kInPlace ? ChunkK(job, kInPlaceChunkK) : ChunkK(job, kChunkK);
   const bool cut = job.step > chunk;
   Waiting waiting;
   for (int64_t k = 0; k < job.params->problem.k; k = tile.k_end) {
     SetChunk<IntegerLanes, Format, kPanels>(job, k, chunk, tile, scratch);
-    for (int64_t t = 0; t < block.tiles; t += kTilesTogether) {
+    for (int64_t t = 0; t < block.tiles.count; t += kTilesTogether) {
       int32_t* unit = ints + (cut ? t / kTilesTogether * kUnitInts : 0);
       MultiplyTiles<kPlanes, kActs, kPanels, kOffset, kInPlace && kPanels == 1>(block, tile, t, unit, cut, &waiting);
     }
   }
   Finish<kPlanes, kActs, kPanels, kOffset>(block, tile, &waiting);
-  for (int64_t t = 0; t < block.tiles; ++t) {
-    for (int64_t row = block.NewRowOf(t); row < block.RowOf(t) + block.tile_rows; ++row) {
-      const float* total = block.total + (t * kTileRows + row - block.RowOf(t)) * kPanels * kGemmPanel;
+  for (int64_t t = 0; t < block.tiles.count; ++t) {
+    for (int64_t row = block.tiles.NewRowOf(t); row < block.tiles.RowOf(t) + block.tiles.rows; ++row) {
+      const float* total = block.total + (t * kTileRows + row - block.tiles.RowOf(t)) * kPanels * kGemmPanel;
       for (int p = 0; p < kPanels; ++p) StorePanel(*job.params, row, panel + p, total + p * kGemmPanel);
     }
   }
@@ -220,7 +209,7 @@ template <typename Format, int kPlanes, int kActs, int kPanels> void DispatchOff
 
 template <typename Format, int kPlanes, int kPanels> void DispatchTiles(const Block& block, int64_t panel, uint8_t* scratch) {
   if constexpr (kPlanes == 1) {
-    if (block.tiles == 1) return DispatchOffset<Format, kPlanes, 1, kPanels>(block, panel, scratch);
+    if (block.tiles.count == 1) return DispatchOffset<Format, kPlanes, 1, kPanels>(block, panel, scratch);
   }
   DispatchOffset<Format, kPlanes, 2, kPanels>(block, panel, scratch);
 }
@@ -236,18 +225,11 @@ template <typename Format, int kPlanes> void RunTiledGemm(const GemmParams& para
   alignas(64) float total[kTiledRowBlock * 2 * kGemmPanel];
   alignas(64) int8_t packed[kPackedBytes];
   const int64_t tiles = (params.m + kTileRows - 1) / kTileRows, tile_rows = Min(params.m, kTileRows);
-  const int64_t fitting = Min(kTiledRowBlock / kTileRows, kPackedBytes / (params.problem.k * kPlanes * kTileRows));
-  const int64_t blocks = (tiles + fitting - 1) / fitting;
-  const int64_t together = Min(RoundUp((tiles + blocks - 1) / blocks, 2), fitting);
+  const int64_t together = TilesTogether(tiles, Min(kTiledRowBlock / kTileRows, kPackedBytes / (params.problem.k * kPlanes * kTileRows)));
   Configure(tile_k, tile_rows);
   for (int64_t begin = 0; begin < tiles; begin += together) {
-    const Block block = {.job = &job,
-                         .tile_begin = begin,
-                         .tiles = Min(together, tiles - begin),
-                         .tile_rows = tile_rows,
-                         .tile_k = tile_k,
-                         .packed = packed,
-                         .total = total};
+    const TileRange range = {.m = params.m, .begin = begin, .count = Min(together, tiles - begin), .rows = tile_rows};
+    const Block block = {.job = &job, .tiles = range, .tile_k = tile_k, .packed = packed, .total = total};
     PackActivations<kPlanes>(block);
     int64_t panel = params.panel_begin;
     if (params.m > kOnePanelRows) {

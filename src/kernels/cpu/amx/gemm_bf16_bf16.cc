@@ -1,0 +1,158 @@
+// Dense bf16 weights by AMX tiles: 16 rows x 16 columns of f32 per tile, 32 k per instruction (tdpbf16ps). Layout: gemm_layout.h, whose
+// units of 2 k and 16 columns are the rows of a weight tile.
+//
+// Arithmetic, the same for every m, tile and panel range: the instruction adds the products of 32 k, in its own order, to the sum so far, k
+// ascending; subnormal numbers count as zero, as for vdpbf16ps. Then bias and residual.
+#include <immintrin.h>
+
+#include "kernels/cpu/amx/tile_config.h"
+#include "kernels/cpu/gemm_layout.h"
+#include "kernels/cpu/gemm_prepack.h"
+#include "kernels/cpu/tables.h"
+
+namespace pith {
+extern const GemmKernelEntry gemm_bf16_bf16_f32__amx;
+
+namespace {
+
+constexpr int64_t kTileK = 32, kTileRowBytes = 64;
+constexpr int64_t kChunkK = 512;                    // of weights that stay in the level-1 cache while rows pass
+constexpr int64_t kRowBlock = 128;                  // rows that share a chunk of weights
+constexpr int64_t kPackedBytes = int64_t{1} << 20;  // of activations: half of the level-2 cache
+constexpr int64_t kOnePanelRows = 32;               // up to here weights stream panel by panel, which memory likes best
+constexpr int64_t kPrefetchBytes = 8192;
+constexpr int64_t kSumFloats = 16 * 16;          // of one tile
+constexpr int64_t kUnitFloats = 4 * kSumFloats;  // of two activation tiles times two panels
+
+int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+struct Block {
+  const GemmParams* params;
+  TileRange tiles;
+  char* packed;  // [tile][k / 32][row][32] bf16
+  float* sums;   // per pair of tiles [activation tile][panel][row][16]
+};
+
+void PackActivations(const Block& block) {
+  const GemmParams& params = *block.params;
+  const int64_t row_bytes = 2 * params.problem.k;
+  for (int64_t t = 0; t < block.tiles.count; ++t) {
+    for (int64_t r = 0; r < block.tiles.rows; ++r) {
+      PackRow(params.activation + (block.tiles.RowOf(t) + r) * params.activation_stride, row_bytes, kTileRowBytes,
+              block.tiles.rows * kTileRowBytes, block.packed + t * block.tiles.rows * row_bytes + r * kTileRowBytes);
+    }
+  }
+}
+
+// Activation tiles first and, with kActs == 2, first + 1 (or the last one again), times k [k_begin, k_end) of kPanels panels.
+template <int kActs, int kPanels>
+void MultiplyTiles(const Block& block, int64_t first, const uint8_t* panel, int64_t panel_bytes, int64_t k_begin, int64_t k_end,
+                   float* sums) {
+  const int64_t tile_bytes = block.tiles.rows * kTileRowBytes, stride = block.params->problem.k / kTileK * tile_bytes;
+  const char* upper = block.packed + first * stride + k_begin / kTileK * tile_bytes;
+  const char* lower = upper + (Min(first + 1, block.tiles.count - 1) - first) * stride;
+  const uint8_t* weights = panel + k_begin / kTileK * 1024;
+  if (k_begin == 0) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  } else {
+    _tile_loadd(0, sums, 64);
+    if constexpr (kPanels == 2) _tile_loadd(1, sums + kSumFloats, 64);
+    if constexpr (kActs == 2) _tile_loadd(2, sums + 2 * kSumFloats, 64);
+    if constexpr (kActs == 2 && kPanels == 2) _tile_loadd(3, sums + 3 * kSumFloats, 64);
+  }
+  for (int64_t k = k_begin; k < k_end; k += kTileK, weights += 1024, upper += tile_bytes, lower += tile_bytes) {
+    if constexpr (kPanels == 1) {
+      for (int64_t i = 0; i < 1024; i += 64) __builtin_prefetch(weights + kPrefetchBytes + i, 0, 2);
+    }
+    _tile_loadd(6, weights, 64);
+    _tile_loadd(4, upper, kTileRowBytes);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kPanels == 2) {
+      _tile_loadd(7, weights + panel_bytes, 64);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (kActs == 2) {
+      _tile_loadd(5, lower, kTileRowBytes);
+      _tile_dpbf16ps(2, 5, 6);
+      if constexpr (kPanels == 2) _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  _tile_stored(0, sums, 64);
+  if constexpr (kPanels == 2) _tile_stored(1, sums + kSumFloats, 64);
+  if constexpr (kActs == 2) _tile_stored(2, sums + 2 * kSumFloats, 64);
+  if constexpr (kActs == 2 && kPanels == 2) _tile_stored(3, sums + 3 * kSumFloats, 64);
+}
+
+// Writes one panel of one row: the bias, then the residual.
+void StorePanel(const GemmParams& params, int64_t row, int64_t panel, const float* sum) {
+  const int64_t n = panel * kGemmPanel, columns = Min(kGemmPanel, params.problem.n - n);
+  float* out = params.out + row * params.out_stride + n;
+  for (int64_t j = 0; j < columns; ++j) {
+    const float result = params.bias != nullptr ? sum[j] + params.bias[n + j] : sum[j];
+    out[j] = params.accumulate ? out[j] + result : result;
+  }
+}
+
+template <int kActs, int kPanels> void ComputePanels(const Block& block, int64_t panel) {
+  const GemmParams& params = *block.params;
+  const int64_t panel_bytes = DenseLayout(params.problem).panel_bytes, k = params.problem.k;
+  const uint8_t* weights = params.weight + panel * panel_bytes;
+  const int64_t chunk = kPanels == 1 ? k : kChunkK;
+  for (int64_t begin = 0; begin < k; begin += chunk) {
+    for (int64_t t = 0; t < block.tiles.count; t += kActs) {
+      MultiplyTiles<kActs, kPanels>(block, t, weights, panel_bytes, begin, Min(begin + chunk, k), block.sums + t / kActs * kUnitFloats);
+    }
+  }
+  for (int64_t t = 0; t < block.tiles.count; ++t) {
+    const float* sums = block.sums + t / kActs * kUnitFloats + t % kActs * 2 * kSumFloats;
+    for (int64_t row = block.tiles.NewRowOf(t); row < block.tiles.RowOf(t) + block.tiles.rows; ++row) {
+      const int64_t r = row - block.tiles.RowOf(t);
+      for (int64_t p = 0; p < kPanels; ++p) StorePanel(params, row, panel + p, sums + p * kSumFloats + r * 16);
+    }
+  }
+}
+
+void Run(const GemmParams& params) {
+  alignas(64) char packed[kPackedBytes];
+  alignas(64) float sums[kRowBlock / kTileRows * kUnitFloats];
+  const int64_t tiles = (params.m + kTileRows - 1) / kTileRows, tile_rows = Min(params.m, kTileRows);
+  const int64_t together = TilesTogether(tiles, Min(kRowBlock / kTileRows, kPackedBytes / (2 * params.problem.k * kTileRows)));
+  Configure(kTileRowBytes, tile_rows);
+  for (int64_t begin = 0; begin < tiles; begin += together) {
+    const TileRange range = {.m = params.m, .begin = begin, .count = Min(together, tiles - begin), .rows = tile_rows};
+    const Block block = {.params = &params, .tiles = range, .packed = packed, .sums = sums};
+    PackActivations(block);
+    int64_t panel = params.panel_begin;
+    if (params.m > kOnePanelRows) {
+      for (; panel + 2 <= params.panel_end; panel += 2) ComputePanels<2, 2>(block, panel);
+    }
+    for (; panel < params.panel_end; ++panel) range.count == 1 ? ComputePanels<1, 1>(block, panel) : ComputePanels<2, 1>(block, panel);
+  }
+  _tile_release();
+}
+
+const char* CanImplement(const GemmProblem& problem) {
+  if (problem.k % kTileK != 0) return "k % 32 != 0";
+  if (problem.k > kPackedBytes / (2 * kTileRows)) return "k exceeds 32768";
+  return CanPrepackDense(problem);
+}
+
+}  // namespace
+
+const GemmKernelEntry gemm_bf16_bf16_f32__amx = {
+    .name = "gemm_bf16_bf16_f32__amx",
+    .weight = GemmWeight::kBf16,
+    .activation = GemmActivation::kBf16,
+    .accumulator = "f32",
+    .isa = KernelIsa::kAmx,
+    .can_implement = CanImplement,
+    .prepack_bytes = DensePrepackBytes,
+    .prepack = PrepackDense,
+    .run = Run,
+    .read_row = ReadDenseRow,
+};
+
+}  // namespace pith
