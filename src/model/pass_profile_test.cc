@@ -134,8 +134,8 @@ TEST_F(PassProfileTest, LongPromptsReachTheMlpInPieces) {
   for (const OperatorRecord& record : profiler_.records()) {
     if (record.layer == 0) rows[record.name].push_back(record.rows);
   }
-  EXPECT_THAT(rows["gate_up"], ElementsAre(512, 88));
-  EXPECT_THAT(rows["down"], ElementsAre(512, 88));
+  EXPECT_THAT(rows["gate_up"], ElementsAre(128, 128, 128, 128, 88));
+  EXPECT_THAT(rows["down"], ElementsAre(128, 128, 128, 128, 88));
   EXPECT_THAT(rows["qkv"], ElementsAre(600));
 }
 
