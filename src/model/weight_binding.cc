@@ -1,8 +1,11 @@
 #include "model/weight_binding.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "base/heap_reuse.h"
 #include "base/interrupt.h"
 #include "base/status.h"
 #include "model/weight_check.h"
@@ -21,16 +24,29 @@ LinearSource SourceOf(const Weight& weight, std::vector<float> bias = {}) {
           .stored_bytes = weight.stored_bytes};
 }
 
+// Counts matrices for all threads that load.
+class LoadProgress {
+ public:
+  LoadProgress(int64_t total, const std::function<void(int64_t, int64_t)>& callback) : total_(total), callback_(callback) {}
+
+  void Advance() {
+    if (!callback_) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    callback_(++done_, total_);
+  }
+
+ private:
+  const int64_t total_;
+  const std::function<void(int64_t, int64_t)>& callback_;
+  std::mutex mutex_;
+  int64_t done_ = 0;
+};
+
 class Binder {
  public:
   Binder(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map, const ComputeContext& context,
-         const std::function<void(int64_t, int64_t)>& progress)
-      : reader_(reader),
-        config_(config),
-        map_(map),
-        context_(context),
-        progress_(progress),
-        num_matrices_(config.num_layers * kMatricesPerLayer + 2) {}
+         LoadProgress& progress)
+      : reader_(reader), config_(config), map_(map), context_(context), progress_(progress) {}
 
   absl::StatusOr<DecoderLayer> BindLayer(int64_t index);
   absl::Status BindEmbeddingAndHead(BoundDecoder& out);
@@ -47,16 +63,14 @@ class Binder {
   const DecoderConfig& config_;
   const WeightMap& map_;
   const ComputeContext& context_;
-  const std::function<void(int64_t, int64_t)>& progress_;
-  const int64_t num_matrices_;
-  int64_t matrices_read_ = 0;
+  LoadProgress& progress_;
 };
 
 absl::StatusOr<Weight> Binder::ReadMatrix(const std::string& name) {
   RETURN_IF_ERROR(CheckInterrupted());
   ASSIGN_OR_RETURN(Weight weight, reader_.ReadWeight(name));
   weight.name = name;
-  if (progress_) progress_(++matrices_read_, num_matrices_);
+  progress_.Advance();
   return weight;
 }
 
@@ -153,8 +167,8 @@ absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
   std::optional<Weight> untied;
   if (!tied) {
     ASSIGN_OR_RETURN(untied, ReadMatrix(map_.head));
-  } else if (progress_) {
-    progress_(++matrices_read_, num_matrices_);
+  } else {
+    progress_.Advance();
   }
   ASSIGN_OR_RETURN(Linear loaded, Linear::Load({SourceOf(tied ? table : *untied)}, context_));
   const auto projection = std::make_shared<const Linear>(std::move(loaded));
@@ -177,6 +191,32 @@ absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
   return absl::OkStatus();
 }
 
+// Embedding and head first, since they are the largest, then the layers: each on one thread, so that threads never wait for each other.
+absl::Status BindInParallel(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map, const ComputeContext& context,
+                            LoadProgress& progress, BoundDecoder& out) {
+  const HeapReuse reuse;
+  out.layers.resize(static_cast<size_t>(config.num_layers));
+  std::vector<absl::Status> status(static_cast<size_t>(config.num_layers + 1));
+  std::atomic<bool> failed = false;
+  context.pool->ParallelForDynamic(config.num_layers + 1, 1, [&](int64_t begin, int64_t, int) {
+    if (failed) return;
+    ThreadPool alone(1);
+    ComputeContext single = context;
+    single.pool = &alone;
+    Binder binder(reader, config, map, single, progress);
+    if (begin == 0) {
+      status[0] = binder.BindEmbeddingAndHead(out);
+    } else if (absl::StatusOr<DecoderLayer> layer = binder.BindLayer(begin - 1); layer.ok()) {
+      out.layers[static_cast<size_t>(begin - 1)] = *std::move(layer);
+    } else {
+      status[static_cast<size_t>(begin)] = layer.status();
+    }
+    if (!status[static_cast<size_t>(begin)].ok()) failed = true;
+  });
+  for (const absl::Status& each : status) RETURN_IF_ERROR(each);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
@@ -187,18 +227,18 @@ absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const Dec
   if (config.rope_local != config.rope) {
     out.rotary_local = std::make_unique<RotaryEmbedding>(config.rope_local, config.head_dim, config.max_position_embeddings);
   }
-  Binder binder(reader, config, map, context, progress);
-  for (int64_t i = 0; i < config.num_layers; ++i) {
-    ASSIGN_OR_RETURN(DecoderLayer layer, binder.BindLayer(i));
+  LoadProgress matrices(config.num_layers * kMatricesPerLayer + 2, progress);
+  RETURN_IF_ERROR(BindInParallel(reader, config, map, context, matrices, out));
+  std::vector<TensorDataPath> layer_paths;
+  for (DecoderLayer& layer : out.layers) {
     const bool local = layer.window > 0 && out.rotary_local != nullptr;
     layer.rotary = local ? out.rotary_local.get() : out.rotary.get();
     const Linear* const linears[] = {&layer.qkv, &layer.o, &layer.mlp.gate_up(), &layer.mlp.down()};
     for (const Linear* linear : linears) {
-      out.data_path.insert(out.data_path.end(), linear->data_path().begin(), linear->data_path().end());
+      layer_paths.insert(layer_paths.end(), linear->data_path().begin(), linear->data_path().end());
     }
-    out.layers.push_back(std::move(layer));
   }
-  RETURN_IF_ERROR(binder.BindEmbeddingAndHead(out));
+  out.data_path.insert(out.data_path.begin() + 1, layer_paths.begin(), layer_paths.end());  // between embedding and head
   return out;
 }
 

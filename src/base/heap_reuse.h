@@ -1,0 +1,16 @@
+// Keeps freed memory in the process while an object lives, for phases that allocate and free buffers of megabytes again and again: by
+// default the C library gives such buffers back at once, and the kernel clears the pages anew each time.
+#pragma once
+
+namespace pith {
+
+// Process-wide; one at a time. The end gives back what is unused. Does nothing where the C library is not glibc.
+class HeapReuse {
+ public:
+  HeapReuse();
+  ~HeapReuse();
+  HeapReuse(const HeapReuse&) = delete;
+  HeapReuse& operator=(const HeapReuse&) = delete;
+};
+
+}  // namespace pith
