@@ -33,9 +33,11 @@ absl::StatusOr<TensorInfo> ArtifactReader::DescribeWeight(absl::string_view name
     info.type = weight.quantized->format;
     info.shape = {weight.quantized->out, weight.quantized->in};
     info.quantized = QuantizedForm{.bits = weight.quantized->bits,
+                                   .type = weight.quantized->type,
                                    .group_size = weight.quantized->group_size,
                                    .has_zero_point = !weight.quantized->zero_point.empty(),
                                    .has_min = !weight.quantized->min.empty(),
+                                   .input = weight.input,
                                    .scale = weight.quantized->scale_dtype};
   } else {
     info.type = std::string(DTypeName(weight.dense->dtype));

@@ -8,6 +8,7 @@
 #include "artifact/huggingface_files.h"
 #include "artifact/module_names.h"
 #include "base/status.h"
+#include "quantization/formats/input_scale.h"
 
 namespace pith {
 namespace {
@@ -113,11 +114,16 @@ absl::Status HuggingFaceDirectory::CheckModule(const std::string& name, Module* 
   }
   if (module->scheme != nullptr) {
     const std::string file = Location(*module);
-    ASSIGN_OR_RETURN(const ModuleTensors tensors, ViewModule(name, *module));
-    const absl::StatusOr<MatrixShape> shape = ReadWeightShape(module->scheme->format, tensors);
+    ASSIGN_OR_RETURN(const ModuleTensors stored, ViewModule(name, *module));
+    const auto [weight, input] = SplitInputTensors(stored);
+    const absl::StatusOr<MatrixShape> shape = ReadWeightShape(module->scheme->format, *module->scheme->weights, weight);
     if (!shape.ok()) return Annotate(shape.status(), file);
     module->shape = *shape;
-    return Annotate(CheckWeight(module->scheme->format, tensors, *module->scheme->weights, *shape), file);
+    RETURN_IF_ERROR(Annotate(CheckWeight(module->scheme->format, weight, *module->scheme->weights, *shape), file));
+    absl::StatusOr<std::optional<InputQuantization>> read = ReadInputQuantization(input, module->scheme->input_activations);
+    if (!read.ok()) return Annotate(read.status(), file);
+    module->input = *std::move(read);
+    return absl::OkStatus();
   }
   for (const auto& [suffix, stored] : module->tensors) {
     if (suffix == "weight") continue;
@@ -199,9 +205,11 @@ absl::StatusOr<TensorInfo> HuggingFaceDirectory::DescribeWeight(absl::string_vie
     info.type = module.scheme->format;
     info.shape = {module.shape.out, module.shape.in};
     const QuantizationArgs& args = *module.scheme->weights;
-    const bool grouped = args.strategy == QuantizationStrategy::kGroup;
-    info.quantized = QuantizedForm{
-        .bits = args.num_bits, .group_size = grouped ? args.group_size : module.shape.in, .has_zero_point = !args.symmetric};
+    info.quantized = QuantizedForm{.bits = args.num_bits,
+                                   .type = args.type,
+                                   .group_size = args.columns_per_scale(module.shape.in),
+                                   .has_zero_point = !args.symmetric,
+                                   .input = module.input};
   }
   for (const auto& [suffix, stored] : module.tensors) {
     info.stored_bytes += StoredBytes(stored);
@@ -238,9 +246,11 @@ absl::StatusOr<Weight> HuggingFaceDirectory::ReadWeight(absl::string_view name) 
   weight.name = std::string(name);
   for (const auto& [suffix, stored] : module.tensors) weight.stored_bytes += StoredBytes(stored);
   ASSIGN_OR_RETURN(const ModuleTensors tensors, ViewModule(it->first, module));
-  absl::StatusOr<QuantizedTensor> decoded = DecodeWeight(module.scheme->format, tensors, *module.scheme->weights, module.shape);
+  absl::StatusOr<QuantizedTensor> decoded = DecodeWeight(module.scheme->format, SplitInputTensors(tensors).first, *module.scheme->weights,
+                                                         module.shape);
   if (!decoded.ok()) return Annotate(decoded.status(), Location(module));
   weight.quantized = *std::move(decoded);
+  weight.input = module.input;
   return weight;
 }
 

@@ -41,6 +41,7 @@ class HuggingFaceDirectory : public ArtifactReader {
     std::vector<std::pair<std::string, ShardedTensor>> tensors;  // suffix -> tensor, the bias left out
     const QuantizationScheme* scheme = nullptr;                  // nullptr: dense; points into quantization_
     MatrixShape shape;                                           // of a quantized module
+    std::optional<InputQuantization> input;                      // of a quantized module
   };
 
   HuggingFaceDirectory(const std::string& directory, SafetensorsShards shards) : shards_(std::move(shards)) { path_ = directory; }

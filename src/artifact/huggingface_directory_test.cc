@@ -120,6 +120,53 @@ TEST(HuggingFaceDirectory, ReadsCompressedTensors) {
   EXPECT_EQ(reader.ReadTensor(absl::StrCat(kUp, ".weight_packed")).status().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST(HuggingFaceDirectory, ReadsQuantizedActivations) {
+  const ScratchDirectory scratch;
+  TinyDirectory tiny;
+  tiny.QuantizeStatically();
+  const InputQuantization fixed{{}, 0.5f};
+  auto reader = Open(tiny, scratch);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const auto weight = (*reader)->ReadWeight(kUp);
+  ASSERT_TRUE(weight.ok()) << weight.status();
+  EXPECT_EQ(weight->input, fixed);
+  EXPECT_EQ(weight->quantized->code, (std::vector<uint8_t>{129, 130, 131, 132, 133, 134, 135, 136}));
+  EXPECT_EQ(weight->stored_bytes, 8 + 4 + 2);
+  EXPECT_EQ((*reader)->DescribeWeight(kUp)->quantized->input, fixed);
+  EXPECT_EQ((*reader)->DescribeWeight(kUp)->quantized->group_size, 4);
+  EXPECT_FALSE((*reader)->ReadWeight("model.layers.0.self_attn.q_proj")->input.has_value());
+
+  tiny.Remove(absl::StrCat(kUp, ".input_scale"));
+  EXPECT_THAT(Error(tiny), HasSubstr("up_proj.input_scale: expected BF16 or F16 or F32 [1] (static activations), found no such tensor"));
+  Json& activations = tiny.config["quantization_config"]["config_groups"]["group_0"]["input_activations"];
+  activations = {{"num_bits", 8}, {"strategy", "token"}, {"dynamic", true}};
+  const ScratchDirectory other;
+  reader = Open(tiny, other);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ((*reader)->ReadWeight(kUp)->input, (InputQuantization{{.strategy = QuantizationStrategy::kToken, .dynamic = true}, 0}));
+  tiny.tensors.push_back({absl::StrCat(kUp, ".input_scale"), "BF16", {1}, Bf16Bytes({0.5f})});
+  EXPECT_THAT(Error(tiny), HasSubstr("up_proj.input_scale: expected none, since config.json has scales of activations made at run time"));
+}
+
+TEST(HuggingFaceDirectory, ReadsFp8Weights) {
+  const ScratchDirectory scratch;
+  TinyDirectory tiny;
+  tiny.QuantizeStatically();
+  Json& group = tiny.config["quantization_config"]["config_groups"]["group_0"];
+  tiny.config["quantization_config"]["format"] = "float-quantized";
+  group["weights"] = {{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}};
+  group["input_activations"] = {{"num_bits", 8}, {"type", "float"}, {"strategy", "tensor"}};
+  tiny.Find(absl::StrCat(kUp, ".weight"))->dtype = "F8_E4M3";
+  auto reader = Open(tiny, scratch);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const auto weight = (*reader)->ReadWeight(kUp);
+  ASSERT_TRUE(weight.ok()) << weight.status();
+  EXPECT_EQ(weight->quantized->type, QuantizationType::kFloat);
+  EXPECT_EQ(weight->quantized->code, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(weight->input->static_scale, 0.5f);
+  EXPECT_EQ((*reader)->DescribeWeight(kUp)->quantized->type, QuantizationType::kFloat);
+}
+
 TEST(HuggingFaceDirectory, QuantizedSetsMustBeComplete) {
   TinyDirectory good;
   good.Quantize();

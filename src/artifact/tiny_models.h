@@ -190,6 +190,20 @@ struct TinyDirectory {
         {"targets", {"Linear"}},
         {"weights", {{"num_bits", 4}, {"type", "int"}, {"symmetric", true}, {"strategy", "group"}, {"group_size", 32}}}};
   }
+  // Stores mlp.up_proj as W8A8 with a static scale of 0.5: [2, 4], codes 1 .. 8, scales 0.5 and 2 per channel.
+  void QuantizeStatically() {
+    const std::string up = "model.layers.0.mlp.up_proj";
+    Remove(up + ".weight");
+    tensors.push_back({up + ".weight", "I8", {2, 4}, RawBytes(std::vector<int8_t>{1, 2, 3, 4, 5, 6, 7, 8})});
+    tensors.push_back({up + ".weight_scale", "BF16", {2, 1}, Bf16Bytes({0.5f, 2.0f})});
+    tensors.push_back({up + ".input_scale", "BF16", {1}, Bf16Bytes({0.5f})});
+    config["quantization_config"] = {
+        {"quant_method", "compressed-tensors"}, {"format", "int-quantized"}, {"ignore", {"lm_head", "re:.*q_proj"}}};
+    config["quantization_config"]["config_groups"]["group_0"] = {
+        {"targets", {"Linear"}},
+        {"weights", {{"num_bits", 8}, {"type", "int"}, {"strategy", "channel"}}},
+        {"input_activations", {{"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "tensor"}, {"dynamic", false}}}};
+  }
   void Write(const std::string& directory) const {
     WriteTestFile(JoinPath(directory, "config.json"), DumpJson(config, 2));
     WriteTestFile(JoinPath(directory, "model.safetensors"), TinySafetensors(tensors, padding));

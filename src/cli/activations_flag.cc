@@ -14,7 +14,8 @@ void AddActivationsFlag(CLI::App& app, GemmActivation& activations) {
                                                                               {"bf16", GemmActivation::kBf16}};
   app.add_option_function<std::string>(
          "--activations", [&activations](const std::string& name) { activations = kNames->at(name); },
-         "what weight-only quantized matrices are multiplied with: int16, int8 (faster, less exact) or bf16; auto: int16")
+         "what weight-only quantized matrices are multiplied with (others as their artifact declares): int16, int8 (faster, less exact) or "
+         "bf16; auto: int16")
       ->check(CLI::IsMember({"auto", "int16", "int8", "bf16"}))
       ->default_str("auto");
 }

@@ -27,7 +27,8 @@ struct Row {
 };
 
 bool SamePath(const TensorDataPath& a, const TensorDataPath& b) {
-  return a.out == b.out && a.in == b.in && a.packing == b.packing && a.group_size == b.group_size && a.kernel == b.kernel;
+  return a.out == b.out && a.in == b.in && a.packing == b.packing && a.group_size == b.group_size && a.activation == b.activation &&
+         a.kernel == b.kernel;
 }
 
 std::vector<Row> GroupRows(absl::Span<const TensorDataPath> paths, bool all) {
@@ -45,6 +46,12 @@ std::vector<Row> GroupRows(absl::Span<const TensorDataPath> paths, bool all) {
     row->weights += path.out * path.in;
   }
   return rows;
+}
+
+// Of a column that holds the field of every path.
+int Width(absl::Span<const TensorDataPath> paths, std::string TensorDataPath::*field, size_t least) {
+  for (const TensorDataPath& path : paths) least = std::max(least, (path.*field).size());
+  return static_cast<int>(least);
 }
 
 constexpr int64_t kWorkspaceRows = 512;  // the largest pass of the engine with its defaults
@@ -80,19 +87,22 @@ absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, cons
 }
 
 std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all) {
-  std::string text = absl::StrFormat("%-36s %5s %13s %-14s %6s %6s %5s %-13s %-27s %-6s %s\n", "tensor", "count", "shape", "packing",
-                                     "bits", "scale", "group", "activation", "accumulator", "output", "kernel");
+  const int packing = Width(paths, &TensorDataPath::packing, 14), activation = Width(paths, &TensorDataPath::activation, 13);
+  std::string text = absl::StrFormat("%-36s %5s %13s %-*s %6s %6s %5s %-*s %-27s %-6s %s\n", "tensor", "count", "shape", packing, "packing",
+                                     "bits", "scale", "group", activation, "activation", "accumulator", "output", "kernel");
   std::vector<std::string> refusals;
   for (const Row& row : GroupRows(paths, all)) {
     const TensorDataPath& path = row.path;
     const std::string bits = path.tied_to.empty()
                                  ? absl::StrFormat("%.3f", 8.0 * static_cast<double>(row.stored_bytes) / static_cast<double>(row.weights))
                                  : "tied";
-    absl::StrAppendFormat(&text, "%-36s %5d %13s %-14s %6s %6s %5s %-13s %-27s %-6s %s%s\n", row.kind, row.count,
-                          absl::StrCat(path.out, "x", path.in), path.packing, bits, path.scale_dtype.empty() ? "-" : path.scale_dtype,
-                          path.group_size == 0 ? "-" : absl::StrCat(path.group_size), path.activation.empty() ? "-" : path.activation,
-                          path.accumulator.empty() ? "-" : path.accumulator, path.output, path.kernel,
-                          path.tied_to.empty() ? "" : absl::StrCat(", tied to ", path.tied_to));
+    absl::StrAppendFormat(&text, "%-36s %5d %13s %-*s %6s %6s %5s %-*s %-27s %-6s %s%s\n", row.kind, row.count,
+                          absl::StrCat(path.out, "x", path.in), packing, path.packing, bits,
+                          path.scale_dtype.empty() ? "-" : path.scale_dtype, path.group_size == 0 ? "-" : absl::StrCat(path.group_size),
+                          activation, path.activation.empty() ? "-" : path.activation, path.accumulator.empty() ? "-" : path.accumulator,
+                          path.output, path.kernel,
+                          absl::StrCat(path.emulated.empty() ? "" : absl::StrCat(" (emulated: ", path.emulated, ")"),
+                                       path.tied_to.empty() ? "" : absl::StrCat(", tied to ", path.tied_to)));
     for (const std::string& refused : path.refused) refusals.push_back(absl::StrCat("  ", row.kind, ": not ", refused, "\n"));
   }
   if (!refusals.empty()) absl::StrAppend(&text, "better kernels that could not run:\n", absl::StrJoin(refusals, ""));
@@ -135,6 +145,7 @@ OrderedJson ToJson(const TensorDataPath& path) {
           {"output", path.output},
           {"kernel", path.kernel},
           {"isa", path.isa},
+          {"emulated", path.emulated.empty() ? OrderedJson(nullptr) : OrderedJson(path.emulated)},
           {"refused", path.refused},
           {"tied_to", path.tied_to.empty() ? OrderedJson(nullptr) : OrderedJson(path.tied_to)},
           {"stored_bytes", path.stored_bytes},

@@ -36,6 +36,18 @@ TEST(DataPathTableTest, OneLinePerKindAndReasonsBelow) {
   EXPECT_THAT(DataPathTable(paths, true), HasSubstr("model.layers.1.mlp.up_proj"));
 }
 
+TEST(DataPathTableTest, QuantizedActivationsAreWordsAndEmulationIsFlagged) {
+  std::vector<TensorDataPath> paths = {Path("model.layers.0.mlp.up_proj", 1152), Path("model.layers.1.mlp.up_proj", 1152)};
+  paths[1].activation = "int8 dynamic per row and group of 128";
+  paths[1].emulated = "fp8 as bf16";
+  const std::string text = DataPathTable(paths, false);  // two lines: they multiply with something else
+  EXPECT_THAT(text, HasSubstr("int16 dynamic                         int32"));
+  EXPECT_THAT(text, HasSubstr("int8 dynamic per row and group of 128 int32"));
+  EXPECT_THAT(text, HasSubstr("gemm_int16_w4g_f32__avx2 (emulated: fp8 as bf16)\n"));
+  EXPECT_EQ(ToJson(paths[1])["emulated"], "fp8 as bf16");
+  EXPECT_TRUE(ToJson(paths[0])["emulated"].is_null());
+}
+
 TEST(DataPathTableTest, ATiedHeadIsNotZeroBits) {
   TensorDataPath head = Path("lm_head", 0);
   head.tied_to = "model.embed_tokens";

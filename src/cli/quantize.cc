@@ -1,5 +1,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "artifact/artifact_reader.h"
 #include "base/progress.h"
 #include "base/status.h"
@@ -17,6 +18,26 @@ struct Options {
   uint64_t seed = 0;
 };
 
+std::string DescribeScales(const QuantizationArgs& args, const Recipe& recipe) {
+  if (args.strategy == QuantizationStrategy::kBlock) return absl::StrCat("blocks of ", args.block_rows, "x", args.block_cols);
+  if (args.strategy != QuantizationStrategy::kGroup) return absl::StrCat("a scale per ", StrategyName(args.strategy));
+  const bool chosen = recipe.group_size == 0;
+  return absl::StrCat("groups of ", args.group_size, chosen ? " (auto: the largest power of two <= 128 that divides every row)" : "");
+}
+
+std::string DescribeActivations(const QuantizationScheme& scheme) {
+  return scheme.input_activations.has_value() ? absl::StrCat(", activations ", DescribeInput(*scheme.input_activations)) : "";
+}
+
+// The schemes that can be quantized to, in the table's order.
+std::string SchemeNames() {
+  std::vector<absl::string_view> names;
+  for (const QuantizationScheme& scheme : PresetSchemes()) {
+    if (scheme.weights.has_value() && !scheme.NeedsCalibration()) names.push_back(scheme.name);
+  }
+  return absl::StrJoin(names, ", ");
+}
+
 std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
   int64_t quantized = 0, weights = 0, kept = 0;
   for (const PlannedModule& module : plan.modules) {
@@ -24,14 +45,10 @@ std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
     kept += module.quantized ? 0 : 1;
     weights += module.out * module.in;
   }
-  const std::string scales = recipe.strategy == QuantizationStrategy::kGroup
-                                 ? absl::StrCat(
-                                       "groups of ", plan.args.group_size,
-                                       recipe.group_size == 0 ? " (auto: the largest power of two <= 128 that divides every row)" : "")
-                                 : absl::StrCat("a scale per ", StrategyName(recipe.strategy));
-  return absl::StrFormat("%s by %s: %s (%.1f M weights) in %s; %s kept in %s; %s -> %s of tensors\n", recipe.scheme.name, recipe.method,
-                         Plural(quantized, "linear layer"), static_cast<double>(weights) / 1e6, scales, Plural(kept, "other tensor"),
-                         DTypeName(plan.model_dtype), HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes));
+  return absl::StrFormat("%s by %s: %s (%.1f M weights) in %s%s; %s kept in %s; %s -> %s of tensors\n", recipe.scheme.name, recipe.method,
+                         Plural(quantized, "linear layer"), static_cast<double>(weights) / 1e6, DescribeScales(plan.args, recipe),
+                         DescribeActivations(recipe.scheme), Plural(kept, "other tensor"), DTypeName(plan.model_dtype),
+                         HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes));
 }
 
 OrderedJson PlanJson(const CompressionPlan& plan) {
@@ -101,10 +118,11 @@ CommandFunction SetupQuantize(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("model", options->model, "dense model: a Hugging Face directory (pith convert makes one from GGUF)")->required();
   app.add_option("-o,--output", options->output, "new directory to write")->required();
-  app.add_option("--scheme", options->scheme, "W8A16, W4A16 or W4A16_ASYM")->capture_default_str();
+  app.add_option("--scheme", options->scheme, SchemeNames())->capture_default_str();
   app.add_option("--method", options->method, "rtn: round to nearest with a searched clipping range")->capture_default_str();
   app.add_option("--group-size", options->group_size,
-                 "auto (the largest power of two <= 128 that divides every row), a number, channel or tensor")
+                 "auto (what the scheme has: channels, blocks, or groups of the largest power of two <= 128 that divides every row), a "
+                 "number, channel or tensor")
       ->capture_default_str();
   app.add_option("--ignore", options->ignore, "modules to leave as they are, beside lm_head: a name, or re: and a regular expression");
   app.add_flag("--no-clip-search", options->no_clip_search, "scales from the largest weight alone");

@@ -18,7 +18,7 @@ KernelMultiply MultiplyOfKernel(absl::string_view kernel) {
   if (activation == "int8") return {.limit = ProbeLimit::kInt8};
   if (activation == "int16") return {.limit = ProbeLimit::kInt8, .passes = 2};
   if (const absl::string_view isa = IsaOfKernel(first); isa == "avx512_vnni" || isa == "amx")
-    return {.limit = ProbeLimit::kBf16, .emulated = absl::StrContains(first, "_fp8")};
+    return {.limit = ProbeLimit::kBf16, .emulated = absl::StrContains(first, "_f8g_")};
   return {.limit = ProbeLimit::kF32, .emulated = true};
 }
 

@@ -21,7 +21,9 @@ TEST(RooflineTest, TheNameOfAKernelSaysHowItMultiplies) {
   EXPECT_FALSE(MultiplyOfKernel("gemm_bf16_w4g_f32__avx512_vnni").emulated);
   EXPECT_EQ(MultiplyOfKernel("gemm_bf16_w4g_f32__avx2").limit, ProbeLimit::kF32);
   EXPECT_TRUE(MultiplyOfKernel("gemm_bf16_w4g_f32__avx2").emulated);
-  EXPECT_TRUE(MultiplyOfKernel("gemm_bf16_fp8_f32__avx512_vnni").emulated);
+  EXPECT_TRUE(MultiplyOfKernel("gemm_bf16_f8g_f32__avx512_vnni").emulated);
+  EXPECT_TRUE(MultiplyOfKernel("gemm_fp8_f8g_f32__avx512_vnni").emulated);
+  EXPECT_EQ(MultiplyOfKernel("gemm_fp8_f8g_f32__avx512_vnni").limit, ProbeLimit::kBf16);
   EXPECT_EQ(MultiplyOfKernel("gemm_int8_w4g_f32__avx512_vnni").limit, ProbeLimit::kInt8);
   EXPECT_EQ(MultiplyOfKernel("gemm_int8_w4g_f32__avx512_vnni").passes, 1);
   EXPECT_EQ(MultiplyOfKernel("gemm_int16_w4g_f32__avx512_vnni").passes, 2);

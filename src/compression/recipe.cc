@@ -6,6 +6,23 @@
 #include "quantization/module_pattern.h"
 
 namespace pith {
+namespace {
+
+absl::Status ParseGroupSize(const std::string& text, Recipe& recipe) {
+  recipe.strategy = QuantizationStrategy::kGroup;
+  if (text == "auto") {
+    recipe.strategy = recipe.scheme.weights->strategy;
+  } else if (text == "channel") {
+    recipe.strategy = QuantizationStrategy::kChannel;
+  } else if (text == "tensor") {
+    recipe.strategy = QuantizationStrategy::kTensor;
+  } else if (!absl::SimpleAtoi(text, &recipe.group_size) || recipe.group_size < 1) {
+    return UsageError("--group-size: expected auto, channel, tensor or a positive number, found ", Printable(text, 40));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& method, const std::string& group_size,
                                   const std::vector<std::string>& ignore, bool clip_search, uint64_t seed) {
@@ -14,22 +31,19 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
   if (!recipe.scheme.weights.has_value()) {
     return UsageError("--scheme ", recipe.scheme.name, ": expected a scheme that quantizes weights; pith convert writes bf16");
   }
+  if (recipe.scheme.NeedsCalibration()) {
+    return NotSupportedError("--scheme ", recipe.scheme.name, ": its ", DescribeInput(*recipe.scheme.input_activations),
+                             " activations need scales from calibration, which there is not; artifacts that have them run");
+  }
   RETURN_IF_ERROR(FindModifier(method).status());
   recipe.method = method;
-  recipe.strategy = QuantizationStrategy::kGroup;
-  if (group_size == "channel") {
-    recipe.strategy = QuantizationStrategy::kChannel;
-  } else if (group_size == "tensor") {
-    recipe.strategy = QuantizationStrategy::kTensor;
-  } else if (group_size != "auto" && (!absl::SimpleAtoi(group_size, &recipe.group_size) || recipe.group_size < 1)) {
-    return UsageError("--group-size: expected auto, channel, tensor or a positive number, found ", Printable(group_size, 40));
-  }
+  RETURN_IF_ERROR(ParseGroupSize(group_size, recipe));
   for (const std::string& entry : ignore) {
     const absl::Status parsed = ModulePattern::Parse(entry).status();
     if (!parsed.ok()) return UsageError("--ignore: ", parsed.message());
   }
   recipe.ignore.insert(recipe.ignore.end(), ignore.begin(), ignore.end());
-  if (!clip_search) recipe.clip_search = kNoClipSearch;
+  if (!clip_search || recipe.scheme.weights->type == QuantizationType::kFloat) recipe.clip_search = kNoClipSearch;
   recipe.seed = seed;
   return recipe;
 }

@@ -151,7 +151,7 @@ OrderedJson StoredDataPath(const CompressionPlan& plan, const Recipe& recipe) {
                        {"scheme", recipe.scheme.name},
                        {"stored_bits", static_cast<double>(TotalBytes(data)) * 8 / static_cast<double>(module.out * module.in)},
                        {"scale_dtype", std::string(DTypeName(plan.model_dtype))},
-                       {"group_size", plan.args.group_size > 0 ? plan.args.group_size : module.in},
+                       {"group_size", plan.args.columns_per_scale(module.in)},
                        {"packing", plan.config.format}});
   }
   return modules;
@@ -186,8 +186,9 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
   RETURN_IF_ERROR(CheckFused(plan.config, plan.modules));
   for (PlannedModule& module : plan.modules) {
     if (module.quantized) {
-      ASSIGN_OR_RETURN(const auto specs, PlanWeight(scheme.format, plan.args, {module.out, module.in}, plan.model_dtype));
-      module.tensors = StoredSpecs(module.name, specs);
+      const auto specs = PlanWeight(scheme.format, plan.args, {module.out, module.in}, plan.model_dtype);
+      if (!specs.ok()) return Annotate(specs.status(), module.name);
+      module.tensors = StoredSpecs(module.name, *specs);
     }
     plan.output_bytes += TotalBytes(module.tensors);
   }

@@ -39,8 +39,8 @@ struct CompressionPlan {
 };
 
 // Reads headers only. Errors: kUnimplemented for a source that is quantized or no Hugging Face directory, or an unknown architecture;
-// kInvalidArgument for a group size that does not divide, a recipe that quantizes nothing, an entry of recipe.ignore (beside lm_head) that
-// matches no module, or entries that match only a part of q/k/v or gate/up.
+// kUnimplemented for rows that are not of whole blocks; kInvalidArgument for a group size that does not divide, a recipe that quantizes
+// nothing, an entry of recipe.ignore (beside lm_head) that matches no module, or entries that match only a part of q/k/v or gate/up.
 absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, const Recipe& recipe);
 
 struct CompressionOptions {

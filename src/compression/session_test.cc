@@ -33,6 +33,15 @@ TEST(RecipeTest, RefusesWhatItCannotMean) {
     EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("W4A16", "rtn", size, {}, true, 0).status())) << size;
   for (const char* pattern : {"re:(", ""})
     EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("W4A16", "rtn", "auto", {pattern}, true, 0).status())) << pattern;
+  for (const char* scheme : {"FP8", "W8A8_STATIC"}) {
+    const absl::Status status = MakeRecipe(scheme, "rtn", "auto", {}, true, 0).status();
+    EXPECT_TRUE(absl::IsUnimplemented(status));
+    EXPECT_THAT(status.message(), HasSubstr("static per tensor activations need scales from calibration")) << scheme;
+  }
+  EXPECT_EQ(MakeTestRecipe("W8A8", "auto").strategy, QuantizationStrategy::kChannel);
+  EXPECT_EQ(MakeTestRecipe("FP8_BLOCK", "auto").strategy, QuantizationStrategy::kBlock);
+  EXPECT_EQ(MakeTestRecipe("W4A8", "auto").strategy, QuantizationStrategy::kGroup);
+  EXPECT_EQ(MakeTestRecipe("FP8_DYNAMIC", "auto").clip_search.num_candidates(), 1);
   const Recipe recipe = MakeTestRecipe("w4a16", "channel", {"re:.*down_proj"});
   EXPECT_EQ(recipe.strategy, QuantizationStrategy::kChannel);
   EXPECT_EQ(recipe.ignore, (std::vector<std::string>{"lm_head", "re:.*down_proj"}));
@@ -55,6 +64,9 @@ TEST(PlanCompressionTest, RefusesBeforeAnyWork) {
   const auto reader = OpenGolden("llama_llama3");
   EXPECT_THAT(PlanCompression(*reader, MakeTestRecipe("W4A16", "48")).status().message(), HasSubstr("48"));
   EXPECT_THAT(PlanCompression(*reader, MakeTestRecipe("W4A16", "auto", {"Linear"})).status().message(), HasSubstr("found none left"));
+  const absl::Status blocks = PlanCompression(*reader, MakeTestRecipe("FP8_BLOCK", "auto")).status();
+  EXPECT_TRUE(absl::IsUnimplemented(blocks)) << blocks;
+  EXPECT_THAT(blocks.message(), AllOf(HasSubstr("model.layers.0."), HasSubstr("expected rows of whole blocks of 128, found in=")));
   const absl::Status misspelt = PlanCompression(*reader, MakeTestRecipe("W4A16", "auto", {"re:.*o_proj", "re:.*dwn_proj"})).status();
   EXPECT_TRUE(absl::IsInvalidArgument(misspelt)) << misspelt;
   EXPECT_THAT(misspelt.message(), AllOf(HasSubstr("--ignore"), HasSubstr("re:.*dwn_proj")));
@@ -74,10 +86,12 @@ TEST(PlanCompressionTest, RefusesFusedLayersOfDifferentSchemes) {
 // The artifact read back holds exactly what the quantizer gives for each weight, and the plan's bytes are the file's.
 TEST(CompressTest, TheArtifactHoldsWhatTheQuantizerGave) {
   const auto reader = OpenGolden("qwen2_window");
-  for (const char* scheme : {"W8A16", "W4A16", "W4A16_ASYM"}) {
+  const std::pair<const char*, const char*> kSchemes[] = {{"W8A16", "16"},  {"W4A16", "16"},         {"W4A16_ASYM", "16"}, {"W4A8", "16"},
+                                                          {"W8A8", "auto"}, {"FP8_DYNAMIC", "auto"}, {"FP8_DYNAMIC", "16"}};
+  for (const auto& [scheme, group_size] : kSchemes) {
     ScratchDirectory scratch;
     ThreadPool pool(2);
-    const Recipe recipe = MakeTestRecipe(scheme, "16");
+    const Recipe recipe = MakeTestRecipe(scheme, group_size);
     const auto plan = PlanCompression(*reader, recipe);
     ASSERT_TRUE(plan.ok()) << plan.status();
     const auto report = Compress(*reader, recipe, scratch.File("out"), pool, {.pith_version = "test"});
@@ -105,6 +119,9 @@ TEST(CompressTest, TheArtifactHoldsWhatTheQuantizerGave) {
       ASSERT_TRUE(ConvertToFloat(*original->dense, absl::MakeSpan(values)).ok());
       const auto expected = QuantizeWeight({values.data(), module.out, module.in}, plan->args, plan->model_dtype, recipe.clip_search, pool);
       ASSERT_TRUE(expected.ok());
+      EXPECT_EQ(weight->quantized->type, expected->type) << module.name;
+      EXPECT_EQ(weight->input.has_value(), recipe.scheme.input_activations.has_value()) << module.name;
+      EXPECT_TRUE(!weight->input.has_value() || weight->input->args == recipe.scheme.input_activations) << module.name;
       EXPECT_EQ(weight->quantized->code, expected->code) << module.name;
       EXPECT_EQ(weight->quantized->scale, expected->scale) << module.name;
       EXPECT_EQ(weight->quantized->zero_point, expected->zero_point) << module.name;

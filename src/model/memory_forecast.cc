@@ -44,9 +44,11 @@ absl::StatusOr<WeightShape> Forecaster::Shape(const std::string& module) const {
   WeightShape shape{.out = info.shape[0], .in = info.shape[1]};
   if (info.quantized.has_value()) {
     shape.bits = info.quantized->bits;
+    shape.type = info.quantized->type;
     shape.group_size = info.quantized->group_size;
     shape.has_zero_point = info.quantized->has_zero_point;
     shape.has_min = info.quantized->has_min;
+    shape.input = info.quantized->input;
     shape.scale = ScaleOf(info.quantized->scale);
   }
   return shape;

@@ -48,6 +48,18 @@ TEST_F(MemoryForecastTest, EveryArchitectureAndFormat) {
   }
 }
 
+TEST_F(MemoryForecastTest, QuantizedActivations) {
+  const InputQuantization per_token{{.strategy = QuantizationStrategy::kToken, .dynamic = true}}, fixed{{}, 0.125f};
+  for (const int64_t group_size : {16, 0}) {
+    for (const InputQuantization& input : {per_token, fixed}) {
+      const auto artifact = SyntheticArtifact::Random(TinyConfig("llama", true), 1);
+      artifact->QuantizeLayers(group_size == 0 ? 8 : 4, group_size);
+      artifact->SetInput(input);
+      ExpectAgreement(*artifact, absl::StrCat("groups of ", group_size, ", ", DescribeInput(input.args)));
+    }
+  }
+}
+
 TEST_F(MemoryForecastTest, BiasesCountWithTheNorms) {
   const auto artifact = SyntheticArtifact::Random(TinyConfig("qwen2", true), 1);
   const auto forecast = ForecastWeightBytes(*artifact, MakeComputeContext(&pool_, Isa::kScalar));

@@ -38,11 +38,13 @@ class SyntheticArtifact : public ArtifactReader {
     dense_[tensor] = std::make_shared<Tensor>(std::move(stored));
   }
   void SetQuantized(const std::string& module, QuantizedTensor tensor) { quantized_[module] = std::move(tensor); }
+  // Of every quantized matrix.
+  void SetInput(const InputQuantization& input) { input_ = input; }
   void Erase(const std::string& tensor) { dense_.erase(tensor); }
   Tensor& dense(const std::string& tensor) { return *dense_.at(tensor); }
   Json& mutable_config() { return config_; }
 
-  // Replaces every dense matrix below "layers." by codes on a symmetric grid. group_size divides all rows' lengths.
+  // Replaces every dense matrix below "layers." by codes on a symmetric grid. group_size divides all rows' lengths; 0: per channel.
   void QuantizeLayers(int bits, int64_t group_size);
 
   std::vector<TensorInfo> Tensors() const override { return {}; }
@@ -61,7 +63,7 @@ class SyntheticArtifact : public ArtifactReader {
     const auto it = quantized_.find(std::string(name));
     if (it != quantized_.end()) {
       const auto bytes = static_cast<int64_t>(it->second.code.size());
-      return Weight{.name = std::string(name), .quantized = it->second, .stored_bytes = bytes};
+      return Weight{.name = std::string(name), .quantized = it->second, .input = input_, .stored_bytes = bytes};
     }
     ASSIGN_OR_RETURN(std::optional<Weight> weight, ReadTensor(absl::StrCat(name, ".weight")));
     if (!weight.has_value()) return BadFileError(name, ".weight: expected a tensor, found none");
@@ -81,6 +83,7 @@ class SyntheticArtifact : public ArtifactReader {
 
   std::map<std::string, std::shared_ptr<Tensor>> dense_;
   std::map<std::string, QuantizedTensor> quantized_;
+  std::optional<InputQuantization> input_;
 };
 
 inline void SyntheticArtifact::SetRandom(const std::string& tensor, Shape shape, float mean, float deviation, uint64_t seed) {
@@ -126,7 +129,7 @@ inline std::unique_ptr<SyntheticArtifact> SyntheticArtifact::Random(const Json& 
   return artifact;
 }
 
-inline void SyntheticArtifact::QuantizeLayers(int bits, int64_t group_size) {
+inline void SyntheticArtifact::QuantizeLayers(int bits, int64_t requested_group_size) {
   std::vector<std::string> matrices;
   for (const auto& [name, tensor] : dense_) {
     if (absl::StrContains(name, "layers.") && tensor->shape().size() == 2) matrices.push_back(name);
@@ -134,6 +137,7 @@ inline void SyntheticArtifact::QuantizeLayers(int bits, int64_t group_size) {
   for (const std::string& name : matrices) {
     const std::shared_ptr<Tensor> dense = dense_.at(name);
     const auto values = dense->as<bfloat16>();
+    const int64_t group_size = requested_group_size > 0 ? requested_group_size : dense->shape()[1];
     QuantizedTensor q{.out = dense->shape()[0],
                       .in = dense->shape()[1],
                       .bits = bits,

@@ -20,6 +20,7 @@ LinearSource SourceOf(const Weight& weight, std::vector<float> bias = {}) {
   return {.name = weight.name,
           .dense = weight.dense.has_value() ? &*weight.dense : nullptr,
           .quantized = weight.quantized.has_value() ? &*weight.quantized : nullptr,
+          .input = weight.input,
           .bias = std::move(bias),
           .stored_bytes = weight.stored_bytes};
 }

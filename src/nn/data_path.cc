@@ -4,15 +4,23 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/cpu_features.h"
-#include "kernels/selection.h"
+#include "quantization/quantization_scheme.h"
 
 namespace pith {
 namespace {
 
-std::string SchemeName(const QuantizedTensor& tensor) {
+std::string CodeName(QuantizationType type, int bits) { return absl::StrCat(type == QuantizationType::kFloat ? "FP" : "", bits); }
+
+// A preset's name, else one of the same form: "W3A16", "W4AFP8".
+std::string SchemeName(const QuantizedTensor& tensor, const std::optional<InputQuantization>& input) {
   const bool is_compressed_tensors = absl::EndsWith(tensor.format, "-quantized");
   if (!is_compressed_tensors) return tensor.format;
-  return absl::StrCat("W", tensor.bits, tensor.zero_point.empty() ? "A16" : "A16_ASYM");
+  const QuantizationArgs weights{.num_bits = tensor.bits, .type = tensor.type, .symmetric = tensor.zero_point.empty()};
+  const std::optional<QuantizationArgs> activations = input.has_value() ? std::optional(input->args) : std::nullopt;
+  const absl::string_view preset = PresetName(weights, activations);
+  if (!preset.empty()) return std::string(preset);
+  const std::string activation = activations.has_value() ? CodeName(activations->type, activations->num_bits) : "16";
+  return absl::StrCat("W", CodeName(tensor.type, tensor.bits), "A", activation, weights.symmetric ? "" : "_ASYM");
 }
 
 }  // namespace
@@ -25,7 +33,7 @@ TensorDataPath DescribeStorage(const LinearSource& source) {
   path.stored_bytes = source.stored_bytes;
   if (source.quantized != nullptr) {
     path.packing = source.quantized->format;
-    path.scheme = SchemeName(*source.quantized);
+    path.scheme = SchemeName(*source.quantized, source.input);
     path.stored_bits = source.quantized->stored_bits_per_weight;
     path.scale_dtype = absl::AsciiStrToLower(DTypeName(source.quantized->scale_dtype));
     path.group_size = source.quantized->group_size;
@@ -38,13 +46,14 @@ TensorDataPath DescribeStorage(const LinearSource& source) {
   return path;
 }
 
-void DescribeKernel(const GemmKernelEntry& kernel, const std::vector<std::string>& refused, TensorDataPath& path) {
-  path.activation = std::string(GemmActivationName(kernel.activation));
-  path.accumulator = kernel.accumulator;
+void DescribeKernel(const LinearKernel& chosen, TensorDataPath& path) {
+  path.activation = chosen.activation;
+  path.accumulator = chosen.kernel->accumulator;
   path.output = "f32";
-  path.kernel = kernel.name;
-  path.isa = std::string(IsaName(static_cast<Isa>(kernel.isa)));
-  path.refused = refused;
+  path.kernel = chosen.kernel->name;
+  path.isa = std::string(IsaName(static_cast<Isa>(chosen.kernel->isa)));
+  path.emulated = chosen.kernel->emulated != nullptr ? chosen.kernel->emulated : "";
+  path.refused = chosen.refused;
 }
 
 }  // namespace pith

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernel_entry.h"
+#include "nn/linear_kernel.h"
 #include "quantization/quantized_tensor.h"
 #include "tensor/tensor.h"
 
@@ -17,11 +17,13 @@ struct TensorDataPath {
   std::string name;  // "model.layers.0.self_attn.q_proj"
   int64_t out = 0, in = 0;
   std::string packing;      // stored format: "bf16", "f32 rounded to bf16", "pack-quantized", "Q4_K", ...
-  std::string scheme;       // short name of the stored weights: "BF16", "W4A16_ASYM", "Q4_K"
+  std::string scheme;       // short name of the stored weights and declared activations: "BF16", "W4A16_ASYM", "W8A8", "Q4_K"
   double stored_bits = 0;   // per weight in the file, scales included
   std::string scale_dtype;  // "" for dense
   int64_t group_size = 0;
-  std::string activation, accumulator, output, kernel, isa;
+  std::string activation;  // what the kernel multiplies with: "bf16", "int16 dynamic", "int8 dynamic per token", ...
+  std::string accumulator, output, kernel, isa;
+  std::string emulated;              // "fp8 as bf16" where a type stands in for one that the instruction set cannot multiply, else ""
   std::vector<std::string> refused;  // better rows that could not run it, with reasons
   int64_t stored_bytes = 0, resident_bytes = 0;
   std::string tied_to;  // the tensor whose stored bytes it shares ("model.embed_tokens" for a tied head); stored_bytes is 0 then
@@ -33,7 +35,7 @@ struct LinearSource {
   const TensorView* dense = nullptr;  // [out, in] F32, F16 or BF16
   const QuantizedTensor* quantized = nullptr;
   std::optional<InputQuantization> input;  // else what the compute context says of weight-only matrices
-  std::vector<float> bias;  // [out], or empty
+  std::vector<float> bias;                 // [out], or empty
   int64_t stored_bytes = 0;
 
   int64_t out() const { return quantized != nullptr ? quantized->out : dense->shape[0]; }
@@ -43,6 +45,6 @@ struct LinearSource {
 // The part of the row that the stored form decides: name, sizes, packing, scheme, bits, scales.
 TensorDataPath DescribeStorage(const LinearSource& source);
 // Adds what the kernel decides.
-void DescribeKernel(const GemmKernelEntry& kernel, const std::vector<std::string>& refused, TensorDataPath& path);
+void DescribeKernel(const LinearKernel& chosen, TensorDataPath& path);
 
 }  // namespace pith

@@ -17,6 +17,30 @@ TEST(DescribeStorage, NamesTheScheme) {
   EXPECT_EQ(scheme(4, TestOffset::kMin, "Q4_K"), "Q4_K");
 }
 
+TEST(DescribeStorage, NamesTheSchemeOfQuantizedActivations) {
+  const QuantizationArgs int8_token{.strategy = QuantizationStrategy::kToken, .dynamic = true};
+  QuantizationArgs fp8_token = int8_token;
+  fp8_token.type = QuantizationType::kFloat;
+  const QuantizationArgs fp8_groups{
+      .type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kGroup, .group_size = 128, .dynamic = true};
+  const auto scheme = [](int bits, QuantizationType type, const std::optional<InputQuantization>& input) {
+    TestMatrix matrix = RandomQuantized("m", 4, 32, bits, 32, TestOffset::kSymmetric, 1, "int-quantized");
+    matrix.quantized->type = type;
+    matrix.input = input;
+    return DescribeStorage(matrix.Source()).scheme;
+  };
+  constexpr QuantizationType kInt = QuantizationType::kInt, kFloat = QuantizationType::kFloat;
+  EXPECT_EQ(scheme(4, kInt, InputQuantization{int8_token}), "W4A8");
+  EXPECT_EQ(scheme(8, kInt, InputQuantization{int8_token}), "W8A8");
+  EXPECT_EQ(scheme(8, kInt, InputQuantization{{}, 0.5f}), "W8A8_STATIC");
+  EXPECT_EQ(scheme(3, kInt, InputQuantization{int8_token}), "W3A8");
+  EXPECT_EQ(scheme(4, kInt, InputQuantization{fp8_token}), "W4AFP8");
+  EXPECT_EQ(scheme(8, kFloat, InputQuantization{{.type = kFloat}, 0.5f}), "FP8");
+  EXPECT_EQ(scheme(8, kFloat, InputQuantization{fp8_token}), "FP8_DYNAMIC");
+  EXPECT_EQ(scheme(8, kFloat, InputQuantization{fp8_groups}), "FP8_BLOCK");
+  EXPECT_EQ(scheme(8, kFloat, std::nullopt), "WFP8A16");
+}
+
 TEST(DescribeStorage, SaysWhenDenseWeightsAreRounded) {
   EXPECT_EQ(DescribeStorage(RandomDense("m", 2, 4, 1, DType::kBF16).Source()).packing, "bf16");
   const TensorDataPath f16 = DescribeStorage(RandomDense("m", 2, 4, 1, DType::kF16).Source());

@@ -38,18 +38,6 @@ QuantizedTensor StackQuantized(absl::Span<const LinearSource> parts) {
   return stacked;
 }
 
-// k that share an activation scale: the weights' group, so that a step is one of both; long groups (per channel) are cut, since int16 sums
-// must stay exact and one outlier should spoil a part of the row only.
-int64_t ActivationGroup(const GemmProblem& problem) {
-  constexpr int64_t kLargest = 128, kUnit = 8;
-  if (problem.group_size <= kLargest) return problem.group_size;
-  int64_t group = 0;
-  for (int64_t candidate = kUnit; candidate <= kLargest; candidate += kUnit) {
-    if (problem.group_size % candidate == 0) group = candidate;
-  }
-  return group != 0 ? group : problem.group_size;
-}
-
 absl::Status CheckScales(absl::Span<const LinearSource> parts) {
   for (const LinearSource& part : parts) {
     const QuantizedTensor& q = *part.quantized;
@@ -106,14 +94,10 @@ absl::Status Linear::AddSegment(absl::Span<const LinearSource> parts, const Comp
 
 absl::Status Linear::AddMatrix(absl::Span<const LinearSource> parts, GemmWeight family, GemmPrepackParams params,
                                const ComputeContext& context) {
-  const absl::StatusOr<GemmSelection> selection = SelectLinearKernel(family, params.problem, context);
-  if (!selection.ok()) return Annotate(selection.status(), parts[0].name);
-  Segment segment{.problem = params.problem, .kernel = selection->kernel, .column_begin = out_, .panel_begin = num_panels_};
-  segment.input.kind = segment.problem.activation;
-  if (segment.input.kind != GemmActivation::kBf16) {
-    segment.input.group_size = segment.problem.activation_group;
-    segment.input.sum_group = segment.problem.step();
-  }
+  const absl::StatusOr<LinearKernel> chosen = SelectLinearKernel(family, parts[0].input, params.problem, context);
+  if (!chosen.ok()) return Annotate(chosen.status(), parts[0].name);
+  Segment segment{
+      .problem = params.problem, .kernel = chosen->kernel, .input = chosen->input, .column_begin = out_, .panel_begin = num_panels_};
   if (std::find(formats_.begin(), formats_.end(), segment.input) == formats_.end()) formats_.push_back(segment.input);
   segment.weight_bytes = static_cast<int64_t>(segment.kernel->prepack_bytes(segment.problem));
   params.out = context.arena->Allocate(static_cast<size_t>(segment.weight_bytes));
@@ -126,7 +110,7 @@ absl::Status Linear::AddMatrix(absl::Span<const LinearSource> parts, GemmWeight 
   });
   for (const LinearSource& part : parts) {
     TensorDataPath& path = data_path_.emplace_back(DescribeStorage(part));
-    DescribeKernel(*segment.kernel, selection->refused, path);
+    DescribeKernel(*chosen, path);
     path.resident_bytes = segment.weight_bytes * part.out() / segment.problem.n;
   }
   out_ += segment.problem.n;
@@ -174,19 +158,6 @@ void Linear::ReadRow(int64_t o, float* out) const {
     if (row >= 0 && row < segment.problem.n) return segment.kernel->read_row(segment.problem, segment.weight, row, out);
   }
   CHECK(false);  // o is below out()
-}
-
-absl::StatusOr<GemmSelection> SelectLinearKernel(GemmWeight family, GemmProblem& problem, const ComputeContext& context) {
-  std::vector<std::string> refused;
-  if (family != GemmWeight::kBf16 && context.weight_only_activation != GemmActivation::kBf16) {
-    problem.activation = context.weight_only_activation;
-    problem.activation_group = ActivationGroup(problem);
-    absl::StatusOr<GemmSelection> selection = SelectGemm(family, problem, context.isa, &refused);
-    if (selection.ok()) return selection;
-    problem.activation = GemmActivation::kBf16;
-    problem.activation_group = 0;
-  }
-  return SelectGemm(family, problem, context.isa, &refused);
 }
 
 int64_t Linear::resident_bytes() const {

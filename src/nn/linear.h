@@ -1,7 +1,8 @@
 // A linear layer: out = activation * weight^T (+ bias), with weights prepacked for the kernel chosen at load.
 //
 // Several matrices that share their input (q, k and v; gate and up) load as one Linear whose output columns lie one after the other:
-// neighbours of the same kernel family, group layout and bits become one matrix, others stay separate matrices of the same layer.
+// neighbours of the same kernel family, group layout, bits and input quantization become one matrix, others stay separate matrices of the
+// same layer.
 #pragma once
 
 #include <cstdint>
@@ -67,10 +68,5 @@ class Linear {
   std::vector<float> bias_;  // [out], or empty
   std::vector<TensorDataPath> data_path_;
 };
-
-// The kernel of a matrix for the activations the context asks for, else for bf16, with what it will be multiplied with filled into
-// `problem`; every refusal is kept.
-// Errors: kUnimplemented listing every refusal.
-absl::StatusOr<GemmSelection> SelectLinearKernel(GemmWeight family, GemmProblem& problem, const ComputeContext& context);
 
 }  // namespace pith

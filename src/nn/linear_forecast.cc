@@ -2,7 +2,7 @@
 
 #include "base/status.h"
 #include "kernels/gemm_problem.h"
-#include "nn/linear.h"
+#include "nn/linear_kernel.h"
 
 namespace pith {
 namespace {
@@ -18,8 +18,9 @@ absl::StatusOr<int64_t> MatrixBytes(absl::Span<const WeightShape> parts, const C
     problem.n += part.out;
     if (part.scale != problem.scale) problem.scale = GemmScale::kF32;  // one type for all of the matrix
   }
-  ASSIGN_OR_RETURN(const GemmSelection selection, SelectLinearKernel(GemmWeightFamily(problem.bits), problem, context));
-  return static_cast<int64_t>(selection.kernel->prepack_bytes(problem));
+  const GemmWeight family = GemmWeightFamily(parts[0].bits, parts[0].type);
+  ASSIGN_OR_RETURN(const LinearKernel chosen, SelectLinearKernel(family, parts[0].input, problem, context));
+  return static_cast<int64_t>(chosen.kernel->prepack_bytes(problem));
 }
 
 }  // namespace

@@ -210,6 +210,66 @@ TEST(Linear, ActivationsAreWhatTheContextAsksForWhereAKernelCan) {
   EXPECT_THAT(linear->data_path()[0].refused, testing::Contains("gemm_int16_w4g_f32__scalar: group_size % 8 != 0"));
 }
 
+// What the arithmetic of quantized activations comes to, by the formulas: codes of the row times codes of the weights.
+double Int8Product(const TestMatrix& matrix, int64_t o, const std::vector<float>& row, float static_scale) {
+  float largest = 0;
+  for (const float x : row) largest = std::fmax(largest, std::fabs(x));
+  const float scale = static_scale > 0 ? static_scale : largest / 127.0f;
+  double sum = 0;
+  for (int64_t i = 0; i < matrix.in; ++i) {
+    const double code = std::fmin(std::fmax(std::nearbyint(row[i] / scale), -128.0), 127.0);
+    sum += code * static_cast<double>(scale) * matrix.values[o * matrix.in + i];
+  }
+  return sum;
+}
+
+TEST(Linear, DeclaredActivationsAreWhatIsMultiplied) {
+  const std::vector<uint16_t> activation = RandomActivations(3 * 160, 7);
+  ThreadPool pool(2);
+  for (const float static_scale : {0.0f, 0.01f}) {  // 0.01: most values beyond 1.27 are clamped
+    TestMatrix matrix = RandomQuantized("m", 40, 160, 8, 160, TestOffset::kSymmetric, 1, "int-quantized");
+    const QuantizationArgs per_token{.strategy = QuantizationStrategy::kToken, .dynamic = true};
+    matrix.input = static_scale > 0 ? InputQuantization{{}, static_scale} : InputQuantization{per_token};
+    for (const Isa isa : Isas()) {
+      const ComputeContext context = MakeComputeContext(&pool, isa);
+      const auto linear = Linear::Load({matrix.Source()}, context);
+      ASSERT_TRUE(linear.ok()) << linear.status();
+      EXPECT_EQ(linear->data_path()[0].activation, static_scale > 0 ? "int8 static per tensor" : "int8 dynamic per token");
+      std::vector<float> out(3 * 40);
+      linear->Run(context, MakeInput(context, *linear, activation.data(), 3, 160), 0, 3, out.data(), 40);
+      for (int64_t r = 0; r < 3; ++r) {
+        std::vector<float> row;
+        for (int64_t i = 0; i < 160; ++i) row.push_back(ToFloat(bfloat16{activation[r * 160 + i]}));
+        for (int64_t o = 0; o < 40; ++o) {
+          ASSERT_NEAR(out[r * 40 + o], Int8Product(matrix, o, row, static_scale), 1e-3) << IsaName(isa) << " " << r << " " << o;
+        }
+      }
+    }
+  }
+}
+
+// q and k were calibrated apart from v: three parts, two matrices, each with its own scale.
+TEST(Linear, PartsWithOtherStaticScalesKeepThem) {
+  std::vector<TestMatrix> parts;
+  for (const float scale : {0.02f, 0.02f, 0.03f}) {
+    parts.push_back(RandomQuantized("m", 16, 64, 8, 64, TestOffset::kSymmetric, parts.size(), "int-quantized"));
+    parts.back().input = InputQuantization{{}, scale};
+  }
+  ThreadPool pool(1);
+  const ComputeContext context = MakeComputeContext(&pool, DetectIsa());
+  const auto together = Linear::Load(SourcesOf(parts), context);
+  ASSERT_TRUE(together.ok());
+  EXPECT_EQ(together->formats().size(), 2u);
+  const std::vector<uint16_t> activation = RandomActivations(64, 9);
+  std::vector<float> out(48), alone(16);
+  together->Run(context, MakeInput(context, *together, activation.data(), 1, 64), 0, 1, out.data(), 48);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto linear = Linear::Load({parts[i].Source()}, context);
+    linear->Run(context, MakeInput(context, *linear, activation.data(), 1, 64), 0, 1, alone.data(), 16);
+    EXPECT_EQ(alone, std::vector<float>(out.begin() + 16 * i, out.begin() + 16 * (i + 1))) << i;
+  }
+}
+
 TEST(Linear, RefusesWeightsThatAreNotFinite) {
   ThreadPool pool(2);
   const ComputeContext context = MakeComputeContext(&pool, Isa::kScalar);

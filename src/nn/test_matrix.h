@@ -25,11 +25,13 @@ struct TestMatrix {
   TensorView view;
   std::optional<QuantizedTensor> quantized;
   int64_t stored_bytes = 0;
+  std::optional<InputQuantization> input;
 
   LinearSource Source(std::vector<float> bias = {}) const {
     return {.name = name,
             .dense = quantized.has_value() ? nullptr : &view,
             .quantized = quantized.has_value() ? &*quantized : nullptr,
+            .input = input,
             .bias = std::move(bias),
             .stored_bytes = stored_bytes};
   }

@@ -4,7 +4,8 @@ namespace pith {
 namespace {
 
 bool CanShareMatrix(const WeightShape& a, const WeightShape& b) {
-  return a.bits == b.bits && a.group_size == b.group_size && a.has_zero_point == b.has_zero_point && a.has_min == b.has_min;
+  return a.bits == b.bits && a.type == b.type && a.group_size == b.group_size && a.has_zero_point == b.has_zero_point &&
+         a.has_min == b.has_min && a.input == b.input;
 }
 
 }  // namespace
@@ -13,9 +14,11 @@ WeightShape ShapeOf(const LinearSource& source) {
   WeightShape shape{.out = source.out(), .in = source.in(), .has_bias = !source.bias.empty()};
   if (source.quantized != nullptr) {
     shape.bits = source.quantized->bits;
+    shape.type = source.quantized->type;
     shape.group_size = source.quantized->group_size;
     shape.has_zero_point = !source.quantized->zero_point.empty();
     shape.has_min = !source.quantized->min.empty();
+    shape.input = source.input;
   }
   return shape;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -13,11 +14,13 @@ namespace pith {
 
 struct WeightShape {
   int64_t out = 0, in = 0;
-  int bits = 16;           // 16: dense, rounded to bf16
+  int bits = 16;  // 16: dense, rounded to bf16
+  QuantizationType type = QuantizationType::kInt;
   int64_t group_size = 0;  // quantized: divides `in`
   bool has_zero_point = false, has_min = false;
   GemmScale scale = GemmScale::kF32;  // of a forecast; a loaded matrix takes the narrowest that holds its values
   bool has_bias = false;
+  std::optional<InputQuantization> input;
 
   bool dense() const { return bits == 16; }
 };

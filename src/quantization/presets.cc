@@ -10,8 +10,24 @@
 namespace pith {
 namespace {
 
+using enum QuantizationStrategy;
+
 constexpr QuantizationArgs GroupedInt(int num_bits, bool symmetric) {
   return {.num_bits = num_bits, .symmetric = symmetric, .strategy = QuantizationStrategy::kGroup, .group_size = 0};
+}
+
+constexpr QuantizationArgs Int8(QuantizationStrategy strategy, bool dynamic) { return {.strategy = strategy, .dynamic = dynamic}; }
+
+constexpr QuantizationArgs Fp8(QuantizationStrategy strategy, bool dynamic) {
+  return {.type = QuantizationType::kFloat, .strategy = strategy, .dynamic = dynamic};
+}
+
+constexpr QuantizationArgs Fp8Block(int side) {
+  return {.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kBlock, .block_rows = side, .block_cols = side};
+}
+
+constexpr QuantizationArgs Fp8Groups(int group_size) {
+  return {.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kGroup, .group_size = group_size, .dynamic = true};
 }
 
 struct Preset {
@@ -27,9 +43,15 @@ constexpr Preset kPresets[] = {
     {"W8A16", "pack-quantized", GroupedInt(8, true), std::nullopt},
     {"W4A16", "pack-quantized", GroupedInt(4, true), std::nullopt},
     {"W4A16_ASYM", "pack-quantized", GroupedInt(4, false), std::nullopt},
+    {"W4A8", "int-quantized", GroupedInt(4, true), Int8(kToken, true)},
+    {"W8A8", "int-quantized", Int8(kChannel, false), Int8(kToken, true)},
+    {"W8A8_STATIC", "int-quantized", Int8(kChannel, false), Int8(kTensor, false)},
+    {"FP8", "float-quantized", Fp8(kTensor, false), Fp8(kTensor, false)},
+    {"FP8_DYNAMIC", "float-quantized", Fp8(kChannel, false), Fp8(kToken, true)},
+    {"FP8_BLOCK", "float-quantized", Fp8Block(128), Fp8Groups(128)},
 };
 
-// Whether two args differ at most in how many weights share a scale.
+// Whether two kinds of weights differ at most in how many of them share a scale.
 bool SameCodes(const std::optional<QuantizationArgs>& a, const std::optional<QuantizationArgs>& b) {
   if (!a.has_value() || !b.has_value()) return a.has_value() == b.has_value();
   return a->num_bits == b->num_bits && a->type == b->type && a->symmetric == b->symmetric && a->dynamic == b->dynamic;
@@ -58,7 +80,7 @@ absl::StatusOr<QuantizationScheme> FindScheme(absl::string_view name) {
 
 absl::string_view PresetName(const std::optional<QuantizationArgs>& weights, const std::optional<QuantizationArgs>& input_activations) {
   for (const Preset& row : kPresets) {
-    if (SameCodes(row.weights, weights) && SameCodes(row.input_activations, input_activations)) return row.name;
+    if (SameCodes(row.weights, weights) && row.input_activations == input_activations) return row.name;
   }
   return "";
 }

@@ -100,6 +100,8 @@ double NormalizedErrorSum(absl::Span<const float> values, const CodeLanes& code,
   return sum + static_cast<double>(Sum(rest));
 }
 
+constexpr float kLargestE4M3 = 448.0f;
+
 float Epsilon(DType dtype) {
   switch (dtype) {
     case DType::kBF16: return 0x1p-7f;
@@ -138,7 +140,7 @@ float RoundToDType(float value, DType dtype) {
 QParams ComputeQParams(WeightRange range, const QuantizationArgs& args, DType scale_dtype) {
   const float steps = static_cast<float>(args.max_code() - args.min_code());
   const float width = args.symmetric ? std::max(-range.min, range.max) : range.max - range.min;
-  const float exact_scale = width / (args.symmetric ? steps / 2 : steps);
+  const float exact_scale = width / (args.type == QuantizationType::kFloat ? kLargestE4M3 : args.symmetric ? steps / 2 : steps);
   QParams qparams;
   qparams.scale = RoundToDType(exact_scale, scale_dtype);
   if (qparams.scale == 0.0f) qparams.scale = Epsilon(scale_dtype);
@@ -160,7 +162,7 @@ QParams SearchQParams(absl::Span<const float> values, WeightRange range, const Q
                       const ClipSearch& search) {
   QParams best = ComputeQParams(range, args, scale_dtype);
   const int candidates = search.num_candidates();
-  if (candidates == 1) return best;
+  if (candidates == 1 || args.type == QuantizationType::kFloat) return best;
   const Lanes exponent = Broadcast(static_cast<float>(search.norm));
   const float widest_scale = best.scale;  // errors are compared in units of widest_scale^norm
   double best_error = NormalizedErrorSum(values, CodeLanes(best, args), exponent, std::numeric_limits<double>::infinity());
@@ -179,6 +181,10 @@ QParams SearchQParams(absl::Span<const float> values, WeightRange range, const Q
 
 void QuantizeValues(absl::Span<const float> values, const QParams& qparams, const QuantizationArgs& args, absl::Span<uint8_t> codes) {
   CHECK_EQ(values.size(), codes.size());
+  if (args.type == QuantizationType::kFloat) {
+    for (size_t i = 0; i < values.size(); ++i) codes[i] = ToFloat8E4M3(values[i] / qparams.scale).bits;
+    return;
+  }
   const CodeLanes code(qparams, args);
   const int offset = -args.min_code();
   const auto store = [&](Lanes lanes, uint8_t* out, size_t count) {

@@ -1,9 +1,10 @@
 // Scale and zero point of one group of weights, from its range or from a search over clipped ranges, and coding with them.
-// Integer codes only. All functions are pure and thread-safe.
+// All functions are pure and thread-safe.
 //
 //   symmetric:   scale = max|w| / ((2^b - 1) / 2), zero point 0
 //   asymmetric:  scale = (max - min) / (2^b - 1) with min <= 0 <= max, zero point = round(-2^(b-1) - min / scale)
 //   code = clamp(round(w / scale + zero point), -2^(b-1), 2^(b-1) - 1), ties to even
+//   float:       scale = max|w| / 448, code = e4m3fn(w / scale), to nearest, ties to even, saturating
 // The scale is rounded to the dtype it will be stored in before anything is coded with it. The zero point comes from the scale before
 // that rounding, which shares the rounding's effect out between both ends of the range.
 // Source: compressed-tensors `calculate_qparams`, `quantize`; the search is llm-compressor's `mse` observer.
@@ -49,14 +50,16 @@ float RoundToDType(float value, DType dtype);
 // range exceeds what `scale_dtype` can hold.
 QParams ComputeQParams(WeightRange range, const QuantizationArgs& args, DType scale_dtype);
 
-// Sum of |w - dequantized|^norm over `values`, within a relative 1e-4 (the power is a polynomial). Values and scale are finite.
+// Sum of |w - dequantized|^norm over `values`, within a relative 1e-4 (the power is a polynomial). Values and scale are finite; integer
+// codes.
 double ClipError(absl::Span<const float> values, const QParams& qparams, const QuantizationArgs& args, double norm);
 
-// The winner of the search over one group. `range` is that of the group.
+// The winner of the search over one group. `range` is that of the group. Float codes take the whole range, as the source does: clipping
+// gains little where steps grow with the value.
 QParams SearchQParams(absl::Span<const float> values, WeightRange range, const QuantizationArgs& args, DType scale_dtype,
                       const ClipSearch& search);
 
-// Stored codes (signed code + 2^(b-1)) of `values`; `codes` is as long.
+// Stored codes (signed code + 2^(b-1), or the bits of an e4m3fn) of `values`; `codes` is as long.
 void QuantizeValues(absl::Span<const float> values, const QParams& qparams, const QuantizationArgs& args, absl::Span<uint8_t> codes);
 
 }  // namespace pith

@@ -2,6 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "quantization/nearest_name.h"
 
@@ -158,6 +159,20 @@ absl::Status Validate(const QuantizationArgs& args) {
     return UsageError("dynamic: expected false for strategy ", strategy, ", found true");
   }
   return absl::OkStatus();
+}
+
+absl::Status ValidateInput(const QuantizationArgs& args) {
+  RETURN_IF_ERROR(Validate(args));
+  if (!args.symmetric) return NotSupportedError("asymmetric activations (zero points of a layer's input) are not supported");
+  const bool per_tensor = args.strategy == QuantizationStrategy::kTensor;
+  if (per_tensor || (args.dynamic && args.strategy != QuantizationStrategy::kBlock)) return absl::OkStatus();
+  return NotSupportedError(args.dynamic ? "dynamic" : "static", " activations per ", StrategyName(args.strategy),
+                           " are not supported; known are dynamic ones per token, group or tensor and static ones per tensor");
+}
+
+std::string DescribeInput(const QuantizationArgs& args) {
+  return absl::StrCat(args.type == QuantizationType::kInt ? "int" : "fp", args.num_bits, args.dynamic ? " dynamic per " : " static per ",
+                      StrategyName(args.strategy), args.group_size > 0 ? absl::StrCat(" of ", args.group_size) : "");
 }
 
 absl::StatusOr<QuantizationArgs> ParseQuantizationArgs(const Json& json) {

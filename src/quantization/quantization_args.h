@@ -30,6 +30,10 @@ struct QuantizationArgs {
   // Largest and smallest signed code: [-2^(b-1), 2^(b-1)-1].
   int min_code() const { return -(1 << (num_bits - 1)); }
   int max_code() const { return (1 << (num_bits - 1)) - 1; }
+  // Neighbouring columns of an `in` wide row that share a scale.
+  int64_t columns_per_scale(int64_t in) const {
+    return strategy == QuantizationStrategy::kGroup ? group_size : strategy == QuantizationStrategy::kBlock ? block_cols : in;
+  }
   bool operator==(const QuantizationArgs&) const = default;
 };
 
@@ -43,6 +47,13 @@ struct InputQuantization {
 // Rejects combinations that mean nothing (a group strategy without a size, token without dynamic, 3-bit float, ...).
 // Errors: kInvalidArgument with a sentence that says which.
 absl::Status Validate(const QuantizationArgs& args);
+
+// Whether a layer's input can be declared so: symmetric, per tensor with a static scale, or with scales at run time.
+// Errors: kUnimplemented naming what else it is; those of Validate.
+absl::Status ValidateInput(const QuantizationArgs& args);
+
+// "int8 dynamic per token", "fp8 static per tensor", "fp8 dynamic per group of 128".
+std::string DescribeInput(const QuantizationArgs& args);
 
 // From and to the JSON of quantization_config. Reading follows the published defaults for absent keys (strategy from group_size)
 // and refuses unknown keys (kDataLoss with the key) but for the known newer ones that change nothing when null.

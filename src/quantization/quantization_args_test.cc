@@ -129,6 +129,35 @@ TEST(QuantizationArgs, WhatIsWrittenIsReadBack) {
   }
 }
 
+TEST(QuantizationArgs, InputsAreDescribed) {
+  EXPECT_EQ(DescribeInput({.strategy = QuantizationStrategy::kToken, .dynamic = true}), "int8 dynamic per token");
+  EXPECT_EQ(DescribeInput({.type = QuantizationType::kFloat}), "fp8 static per tensor");
+  EXPECT_EQ(DescribeInput({.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kGroup, .group_size = 128, .dynamic = true}),
+            "fp8 dynamic per group of 128");
+}
+
+TEST(QuantizationArgs, InputsThatCanBeDeclared) {
+  using enum QuantizationStrategy;
+  EXPECT_TRUE(ValidateInput({.strategy = kTensor}).ok());
+  EXPECT_TRUE(ValidateInput({.strategy = kTensor, .dynamic = true}).ok());
+  EXPECT_TRUE(ValidateInput({.strategy = kToken, .dynamic = true}).ok());
+  EXPECT_TRUE(ValidateInput({.strategy = kGroup, .group_size = 64, .dynamic = true}).ok());
+  for (const QuantizationArgs& args :
+       {QuantizationArgs{.symmetric = false}, QuantizationArgs{.strategy = kChannel},
+        QuantizationArgs{.strategy = kGroup, .group_size = 64}, QuantizationArgs{.strategy = kBlock, .block_rows = 1, .block_cols = 64}}) {
+    EXPECT_TRUE(absl::IsUnimplemented(ValidateInput(args))) << DescribeInput(args);
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(ValidateInput({.strategy = kToken})));
+}
+
+TEST(QuantizationArgs, ColumnsThatShareAScale) {
+  using enum QuantizationStrategy;
+  EXPECT_EQ((QuantizationArgs{.strategy = kTensor}.columns_per_scale(256)), 256);
+  EXPECT_EQ((QuantizationArgs{.strategy = kChannel}.columns_per_scale(256)), 256);
+  EXPECT_EQ((QuantizationArgs{.strategy = kGroup, .group_size = 64}.columns_per_scale(256)), 64);
+  EXPECT_EQ((QuantizationArgs{.strategy = kBlock, .block_rows = 8, .block_cols = 128}.columns_per_scale(256)), 128);
+}
+
 TEST(QuantizationArgs, ValidateRefusesBitsOutOfRange) {
   EXPECT_EQ(Validate({.num_bits = 9}).message(), "num_bits: expected 1 to 8, found 9");
   EXPECT_EQ(Validate({.num_bits = 0}).code(), absl::StatusCode::kInvalidArgument);

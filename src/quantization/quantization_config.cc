@@ -59,7 +59,7 @@ absl::Status CheckGroupKeys(const Json& json) {
 absl::StatusOr<QuantizationScheme> ParsePresetGroup(absl::string_view name) {
   ASSIGN_OR_RETURN(QuantizationScheme scheme, FindScheme(name));
   // Published group presets mean this size.
-  if (scheme.weights.has_value()) scheme.weights->group_size = 128;
+  if (scheme.weights.has_value() && scheme.weights->strategy == QuantizationStrategy::kGroup) scheme.weights->group_size = 128;
   return scheme;
 }
 
@@ -79,6 +79,9 @@ absl::StatusOr<QuantizationGroup> ParseGroup(const std::string& name, const Json
   }
   if (group.targets.empty()) return BadFileError("\"targets\": expected at least one name, found none");
   if (!group.scheme.weights.has_value()) return NotSupportedError("\"weights\": a group without quantized weights is not supported");
+  if (group.scheme.input_activations.has_value()) {
+    RETURN_IF_ERROR(Annotate(ValidateInput(*group.scheme.input_activations), "\"input_activations\""));
+  }
   if (group.scheme.format == kMixed) return BadFileError("\"format\": expected one in every group of a ", kMixed, " config, found none");
   RETURN_IF_ERROR(FindWeightFormat(group.scheme.format).status());
   return group;

@@ -69,6 +69,28 @@ TEST(QuantizationConfig, ReadsTheShortPresetForm) {
   EXPECT_EQ(config.groups[0].scheme.format, "pack-quantized");
 }
 
+TEST(QuantizationConfig, ShortPresetsHaveTheirOwnGrouping) {
+  Json json = Published();
+  json["config_groups"] = {{"W8A8", {"Linear"}}};
+  EXPECT_EQ(Config(json).groups[0].scheme.weights->strategy, QuantizationStrategy::kChannel);
+  json["config_groups"] = {{"FP8_BLOCK", {"Linear"}}};
+  EXPECT_EQ(Config(json).groups[0].scheme.weights->block_rows, 128);
+  EXPECT_EQ(Config(json).groups[0].scheme.format, "float-quantized");
+}
+
+TEST(QuantizationConfig, ReadsActivations) {
+  Json json = Published();
+  json["format"] = "int-quantized";
+  Json& group = json["config_groups"]["group_0"];
+  group["weights"] = {{"num_bits", 8}, {"strategy", "channel"}};
+  group["input_activations"] = {{"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "token"}, {"dynamic", true}};
+  const QuantizationConfig config = Config(json);
+  EXPECT_EQ(config.groups[0].scheme.name, "W8A8");
+  EXPECT_EQ(ToJson(config)["config_groups"]["group_0"]["input_activations"]["dynamic"], true);
+  group["input_activations"] = {{"num_bits", 8}};
+  EXPECT_EQ(Config(json).groups[0].scheme.name, "W8A8_STATIC");
+}
+
 TEST(QuantizationConfig, ReadsKvCacheScheme) {
   Json json = Published();
   json["kv_cache_scheme"] = {{"num_bits", 8}, {"type", "float"}, {"strategy", "tensor"}, {"dynamic", false}, {"symmetric", true}};
@@ -118,8 +140,13 @@ TEST(QuantizationConfig, NamesWhatIsNotSupported) {
   json["quant_method"] = "gptq";
   expect_unsupported(json, "\"quant_method\": expected \"compressed-tensors\", found \"gptq\"");
   json = Published();
-  json["format"] = "float-quantized";
-  expect_unsupported(json, "weight format \"float-quantized\": not supported");
+  json["format"] = "nvfp4-pack-quantized";
+  expect_unsupported(json, "weight format \"nvfp4-pack-quantized\": not supported");
+  json = Published();
+  json["config_groups"]["group_0"]["input_activations"] = {{"num_bits", 8}, {"dynamic", true}, {"symmetric", false}, {"strategy", "token"}};
+  expect_unsupported(json, "config_groups.group_0: \"input_activations\": asymmetric activations");
+  json["config_groups"]["group_0"]["input_activations"] = {{"num_bits", 8}, {"group_size", 128}};
+  expect_unsupported(json, "static activations per group are not supported");
   json = Published();
   json["sparsity_config"] = {{"format", "sparse-24-bitmask"}};
   expect_unsupported(json, "\"sparsity_config\"");

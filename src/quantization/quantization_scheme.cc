@@ -55,6 +55,7 @@ absl::StatusOr<QuantizationScheme> WithStrategy(const QuantizationScheme& scheme
   QuantizationScheme result = scheme;
   result.weights->strategy = strategy;
   result.weights->group_size = group_size;
+  if (strategy != QuantizationStrategy::kBlock) result.weights->block_rows = result.weights->block_cols = 0;
   RETURN_IF_ERROR(Annotate(Validate(*result.weights), absl::StrCat("scheme ", scheme.name)));
   return result;
 }

@@ -17,19 +17,24 @@ struct QuantizationScheme {
   std::string format;  // "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "dense"
   std::optional<QuantizationArgs> weights;
   std::optional<QuantizationArgs> input_activations;
+
+  // Whether it has scales that only data can tell: static ones of activations.
+  bool NeedsCalibration() const { return input_activations.has_value() && !input_activations->dynamic; }
 };
 
-// THE TABLE of schemes: BF16, W8A16, W4A16, W4A16_ASYM, ... (presets.cc). Every row can be quantized to, stored and run.
+// THE TABLE of schemes: BF16, W8A16, W4A16, W8A8, FP8_DYNAMIC, ... (presets.cc). Every row can be stored and run, and quantized to unless
+// NeedsCalibration.
 // Weights of a group scheme have group_size 0: resolve it with ResolveGroupSize and WithStrategy once the layers are known.
 absl::Span<const QuantizationScheme> PresetSchemes();
 
 // Case-insensitive. Errors: kUnimplemented listing the known names (with the nearest first).
 absl::StatusOr<QuantizationScheme> FindScheme(absl::string_view name);
 
-// The preset's name of a scheme with these bits, type, symmetry and activations, whatever its strategy; empty when there is none.
+// The preset's name of a scheme with weights of these bits, type and symmetry, whatever shares a scale, and exactly these activations;
+// empty when there is none.
 absl::string_view PresetName(const std::optional<QuantizationArgs>& weights, const std::optional<QuantizationArgs>& input_activations);
 
-// The scheme with weights per tensor, channel or group. `group_size` > 0 with kGroup, else 0.
+// The scheme with weights per tensor, channel or group, or per block where it is so already. `group_size` > 0 with kGroup, else 0.
 // Errors: kInvalidArgument for a scheme without quantized weights and what Validate refuses.
 absl::StatusOr<QuantizationScheme> WithStrategy(const QuantizationScheme& scheme, QuantizationStrategy strategy, int group_size);
 

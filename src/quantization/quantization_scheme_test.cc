@@ -23,7 +23,9 @@ TEST(Presets, RowsAreStorable) {
       EXPECT_EQ(scheme.format, "dense");
       continue;
     }
-    EXPECT_TRUE(FindWeightFormat(scheme.format).ok());
+    EXPECT_TRUE(
+        PlanWeight(scheme.format, WithStrategy(scheme, QuantizationStrategy::kChannel, 0)->weights.value(), {8, 128}, DType::kBF16).ok());
+    EXPECT_TRUE(!scheme.input_activations.has_value() || ValidateInput(*scheme.input_activations).ok());
     EXPECT_TRUE(WithStrategy(scheme, QuantizationStrategy::kTensor, 0).ok());
     EXPECT_TRUE(WithStrategy(scheme, QuantizationStrategy::kChannel, 0).ok());
     EXPECT_TRUE(WithStrategy(scheme, QuantizationStrategy::kGroup, 64).ok());
@@ -47,14 +49,41 @@ TEST(Presets, FoundWhateverTheLetterCase) {
 TEST(Presets, UnknownNameListsTheKnownAndTheNearest) {
   const absl::Status status = FindScheme("W4A61").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(status.message(), "scheme \"W4A61\": not known, nearest is W4A16; known are BF16 W8A16 W4A16 W4A16_ASYM");
+  EXPECT_EQ(status.message(),
+            "scheme \"W4A61\": not known, nearest is W4A16; known are BF16 W8A16 W4A16 W4A16_ASYM W4A8 W8A8 W8A8_STATIC "
+            "FP8 FP8_DYNAMIC FP8_BLOCK");
 }
 
 TEST(Presets, NameOfAnySchemeWithTheSameCodes) {
   EXPECT_EQ(PresetName(QuantizationArgs{.num_bits = 4, .strategy = QuantizationStrategy::kChannel}, std::nullopt), "W4A16");
   EXPECT_EQ(PresetName(QuantizationArgs{.num_bits = 3, .strategy = QuantizationStrategy::kChannel}, std::nullopt), "");
   const QuantizationArgs dynamic{.strategy = QuantizationStrategy::kToken, .dynamic = true};
-  EXPECT_EQ(PresetName(QuantizationArgs{.num_bits = 4}, dynamic), "");
+  EXPECT_EQ(PresetName(QuantizationArgs{.num_bits = 4}, dynamic), "W4A8");
+  EXPECT_EQ(PresetName(QuantizationArgs{.num_bits = 3}, dynamic), "");
+  EXPECT_EQ(PresetName(QuantizationArgs{}, dynamic), "W8A8");
+  EXPECT_EQ(PresetName(QuantizationArgs{}, QuantizationArgs{}), "W8A8_STATIC");
+  const QuantizationArgs fp8{.type = QuantizationType::kFloat};
+  EXPECT_EQ(PresetName(fp8, fp8), "FP8");
+  EXPECT_EQ(PresetName(fp8, dynamic), "");
+  EXPECT_EQ(PresetName(fp8, std::nullopt), "");
+}
+
+TEST(Presets, StoreWhatThePublishedOnesDo) {
+  const QuantizationScheme w8a8 = *FindScheme("W8A8");
+  EXPECT_EQ(w8a8.format, "int-quantized");
+  EXPECT_EQ(w8a8.weights->strategy, QuantizationStrategy::kChannel);
+  EXPECT_EQ(*w8a8.input_activations, (QuantizationArgs{.strategy = QuantizationStrategy::kToken, .dynamic = true}));
+  EXPECT_EQ(FindScheme("W4A8")->weights->strategy, QuantizationStrategy::kGroup);
+  EXPECT_EQ(FindScheme("W4A8")->format, "int-quantized");
+  const QuantizationScheme block = *FindScheme("FP8_BLOCK");
+  EXPECT_EQ(block.format, "float-quantized");
+  EXPECT_EQ(block.weights->block_rows, 128);
+  EXPECT_EQ(block.weights->block_cols, 128);
+  EXPECT_EQ(block.input_activations->group_size, 128);
+  EXPECT_EQ(FindScheme("FP8_DYNAMIC")->weights->strategy, QuantizationStrategy::kChannel);
+  for (const QuantizationScheme& scheme : PresetSchemes()) {
+    EXPECT_EQ(scheme.NeedsCalibration(), scheme.name == "FP8" || scheme.name == "W8A8_STATIC") << scheme.name;
+  }
 }
 
 TEST(WithStrategy, ChangesOnlyTheGrouping) {
@@ -72,6 +101,10 @@ TEST(WithStrategy, ChangesOnlyTheGrouping) {
   EXPECT_FALSE(WithStrategy(scheme, QuantizationStrategy::kChannel, 64).ok());
   EXPECT_EQ(WithStrategy(*FindScheme("BF16"), QuantizationStrategy::kChannel, 0).status().message(),
             "scheme BF16: expected quantized weights for strategy channel, found none");
+  const QuantizationScheme block = *FindScheme("FP8_BLOCK");
+  EXPECT_EQ(WithStrategy(block, QuantizationStrategy::kBlock, 0)->weights, block.weights);
+  EXPECT_EQ(WithStrategy(block, QuantizationStrategy::kChannel, 0)->weights->block_cols, 0);
+  EXPECT_FALSE(WithStrategy(scheme, QuantizationStrategy::kBlock, 0).ok());
 }
 
 TEST(ResolveGroupSize, AutoTakesTheLargestCommonPowerOfTwoUpTo128) {

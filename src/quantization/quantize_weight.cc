@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "base/status.h"
@@ -17,10 +16,10 @@ absl::Span<const float> Row(MatrixView<const float> weight, int64_t o) { return 
 
 absl::Status CheckArgs(MatrixView<const float> weight, const QuantizationArgs& args) {
   RETURN_IF_ERROR(Validate(args));
-  if (args.type != QuantizationType::kInt || args.num_bits < 2 || args.dynamic || args.strategy == QuantizationStrategy::kBlock ||
-      args.strategy == QuantizationStrategy::kToken) {
-    return NotSupportedError("weights: expected static 2 to 8 bit integer codes per tensor, channel or group, found ", args.num_bits,
-                             "-bit ", args.type == QuantizationType::kInt ? "int" : "float", args.dynamic ? " dynamic" : "", " per ",
+  const bool integer = args.type == QuantizationType::kInt, block = args.strategy == QuantizationStrategy::kBlock;
+  if (args.num_bits < 2 || args.dynamic || (integer && block) || args.strategy == QuantizationStrategy::kToken) {
+    return NotSupportedError("weights: expected static 2 to 8 bit integer codes per tensor, channel or group, or 8-bit float codes, found ",
+                             args.num_bits, "-bit ", integer ? "int" : "float", args.dynamic ? " dynamic" : "", " per ",
                              StrategyName(args.strategy));
   }
   if (weight.rows <= 0 || weight.cols <= 0) {
@@ -28,6 +27,9 @@ absl::Status CheckArgs(MatrixView<const float> weight, const QuantizationArgs& a
   }
   if (args.strategy == QuantizationStrategy::kGroup && weight.cols % args.group_size != 0) {
     return UsageError("group_size: expected a divisor of in=", weight.cols, ", found ", args.group_size);
+  }
+  if (block && weight.cols % args.block_cols != 0) {
+    return NotSupportedError("block_structure: expected rows of whole blocks of ", args.block_cols, ", found in=", weight.cols);
   }
   return absl::OkStatus();
 }
@@ -55,8 +57,7 @@ class RowQuantizer {
   // False when a value is not finite.
   bool QuantizeRow(int64_t o) const {
     for (int64_t group = 0; group < result_.num_groups(); ++group) {
-      const absl::Span<const float> values =
-          Row(weight_, o).subspan(static_cast<size_t>(group * result_.group_size), static_cast<size_t>(result_.group_size));
+      const absl::Span<const float> values = Group(o, group);
       WeightRange range;
       if (!FindRange(values, range)) return false;
       Store(o, group, SearchQParams(values, range, args_, scale_dtype_, search_));
@@ -64,16 +65,33 @@ class RowQuantizer {
     return true;
   }
 
+  // Rows [begin, end) share their scales, from the whole range. The first row with a value that is not finite, or `end`.
+  int64_t QuantizeRowsTogether(int64_t begin, int64_t end) const {
+    for (int64_t group = 0; group < result_.num_groups(); ++group) {
+      WeightRange range;
+      for (int64_t o = begin; o < end; ++o) {
+        WeightRange row;
+        if (!FindRange(Group(o, group), row)) return o;
+        range = {std::min(range.min, row.min), std::max(range.max, row.max)};
+      }
+      for (int64_t o = begin; o < end; ++o) Store(o, group, ComputeQParams(range, args_, scale_dtype_));
+    }
+    return end;
+  }
+
   void Store(int64_t o, int64_t group, const QParams& qparams) const {
     const int64_t index = o * result_.num_groups() + group;
-    const size_t begin = static_cast<size_t>(group * result_.group_size), size = static_cast<size_t>(result_.group_size);
+    const int64_t begin = o * result_.in + group * result_.group_size;
     result_.scale[index] = qparams.scale;
     if (!args_.symmetric) result_.zero_point[index] = static_cast<uint8_t>(qparams.zero_point - args_.min_code());
-    QuantizeValues(Row(weight_, o).subspan(begin, size), qparams, args_,
-                   absl::MakeSpan(result_.code.data() + o * result_.in + begin, size));
+    QuantizeValues(Group(o, group), qparams, args_, absl::MakeSpan(result_.code.data() + begin, static_cast<size_t>(result_.group_size)));
   }
 
  private:
+  absl::Span<const float> Group(int64_t o, int64_t group) const {
+    return Row(weight_, o).subspan(static_cast<size_t>(group * result_.group_size), static_cast<size_t>(result_.group_size));
+  }
+
   MatrixView<const float> weight_;
   const QuantizationArgs& args_;
   DType scale_dtype_;
@@ -103,7 +121,7 @@ absl::StatusOr<QParams> SearchTensorQParams(MatrixView<const float> weight, cons
     range = {std::min(range.min, row.min), std::max(range.max, row.max)};
   }
   QParams best = ComputeQParams(range, args, scale_dtype);
-  if (search.num_candidates() == 1 || !std::isfinite(best.scale)) return best;
+  if (search.num_candidates() == 1 || args.type == QuantizationType::kFloat || !std::isfinite(best.scale)) return best;
   std::vector<double> row_errors(static_cast<size_t>(weight.rows));
   double best_error = TensorClipError(weight, best, args, search.norm, row_errors, pool);
   for (int i = 1; i < search.num_candidates(); ++i) {
@@ -116,6 +134,24 @@ absl::StatusOr<QParams> SearchTensorQParams(MatrixView<const float> weight, cons
     }
   }
   return best;
+}
+
+// Per channel, group or block. The first row with a value that is not finite, or `rows`.
+int64_t QuantizeAllRows(const RowQuantizer& quantizer, int64_t rows, const QuantizationArgs& args, ThreadPool& pool) {
+  std::atomic<int64_t> first_bad_row = rows;
+  const int64_t block = args.strategy == QuantizationStrategy::kBlock ? args.block_rows : 1;
+  const int64_t grain = block == 1 ? kRowGrain : 1;
+  pool.ParallelForDynamic((rows + block - 1) / block, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t b = begin; b < end && b * block < first_bad_row.load(std::memory_order_relaxed); ++b) {
+      if (block == 1) {
+        if (!quantizer.QuantizeRow(b)) LowerTo(first_bad_row, b);
+        continue;
+      }
+      const int64_t block_end = std::min(rows, (b + 1) * block), bad = quantizer.QuantizeRowsTogether(b * block, block_end);
+      if (bad < block_end) LowerTo(first_bad_row, bad);
+    }
+  });
+  return first_bad_row;
 }
 
 absl::Status CheckScales(const QuantizedTensor& tensor) {
@@ -136,7 +172,8 @@ absl::StatusOr<QuantizedTensor> QuantizeWeight(MatrixView<const float> weight, c
   result.out = weight.rows;
   result.in = weight.cols;
   result.bits = args.num_bits;
-  result.group_size = args.strategy == QuantizationStrategy::kGroup ? args.group_size : weight.cols;
+  result.type = args.type;
+  result.group_size = args.columns_per_scale(weight.cols);
   result.scale_dtype = scale_dtype;
   result.code.resize(static_cast<size_t>(weight.rows * weight.cols));
   result.scale.resize(static_cast<size_t>(weight.rows * result.num_groups()));
@@ -149,14 +186,8 @@ absl::StatusOr<QuantizedTensor> QuantizeWeight(MatrixView<const float> weight, c
       for (int64_t o = begin; o < end; ++o) quantizer.Store(o, 0, qparams);
     });
   } else {
-    constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-    std::atomic<int64_t> first_bad_row = kNone;
-    pool.ParallelForDynamic(weight.rows, kRowGrain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t o = begin; o < end && o < first_bad_row.load(std::memory_order_relaxed); ++o) {
-        if (!quantizer.QuantizeRow(o)) LowerTo(first_bad_row, o);
-      }
-    });
-    if (first_bad_row != kNone) return NotFiniteError(weight, first_bad_row);
+    const int64_t first_bad_row = QuantizeAllRows(quantizer, weight.rows, args, pool);
+    if (first_bad_row < weight.rows) return NotFiniteError(weight, first_bad_row);
   }
   RETURN_IF_ERROR(CheckScales(result));
   return result;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/float_types.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -153,6 +154,74 @@ TEST(QuantizeWeight, NamesTheFirstWeightThatIsNotFinite) {
   }
 }
 
+// Rows of 896 = 2 * 448 and of 448 / 64: scales 2 and 1/64 per channel, 2 per tensor.
+TEST(QuantizeWeight, Fp8HandComputedPerStrategy) {
+  const std::vector<float> values = {896.0f, -2.0f, 3.0f, 0.0f, 7.0f, 0.015625f, -1.0f, 0.0234375f};
+  const MatrixView<const float> weight(values.data(), 2, 4);
+  QuantizationArgs args{.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kChannel};
+  const QuantizedTensor channel = *Quantize(weight, args, ClipSearch());
+  EXPECT_EQ(channel.type, QuantizationType::kFloat);
+  EXPECT_EQ(channel.group_size, 4);
+  EXPECT_EQ(channel.scale, (std::vector<float>{2.0f, 0.015625f}));
+  // 448, -1, 1.5, 0; 448, 1, -64, 1.5.
+  EXPECT_EQ(channel.code, (std::vector<uint8_t>{0x7E, 0xB8, 0x3C, 0x00, 0x7E, 0x38, 0xE8, 0x3C}));
+  std::vector<float> row(4);
+  channel.DequantizeRow(1, absl::MakeSpan(row));
+  EXPECT_EQ(row, std::vector<float>(values.begin() + 4, values.end()));
+
+  args.strategy = QuantizationStrategy::kTensor;
+  const QuantizedTensor tensor = *Quantize(weight, args, ClipSearch());
+  EXPECT_EQ(tensor.scale, (std::vector<float>{2.0f, 2.0f}));
+  EXPECT_EQ(tensor.code[4], 0x46);  // 3.5
+  EXPECT_EQ(tensor.code[5], 0x04);  // 2^-7, a subnormal
+
+  args = {.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kBlock, .block_rows = 2, .block_cols = 2};
+  const QuantizedTensor block = *Quantize(weight, args);
+  EXPECT_EQ(block.group_size, 2);
+  EXPECT_EQ(block.scale[0], 2.0f);
+  EXPECT_EQ(block.scale[1], RoundToBfloat16(3.0f / 448.0f));
+  EXPECT_EQ(block.scale[2], block.scale[0]);
+  EXPECT_EQ(block.scale[3], block.scale[1]);
+  EXPECT_EQ(block.code[3], 0x00);
+  EXPECT_EQ(block.code[6], ToFloat8E4M3(-1.0f / block.scale[1]).bits);
+}
+
+// Every code is the nearest e4m3 number, and what lies beyond the largest after the scale was rounded down saturates.
+TEST(QuantizeWeight, Fp8CodesAreTheNearest) {
+  const Matrix weight(40, 256, 11);
+  using enum QuantizationStrategy;
+  for (const QuantizationArgs& args :
+       {QuantizationArgs{.type = QuantizationType::kFloat, .strategy = kTensor},
+        QuantizationArgs{.type = QuantizationType::kFloat, .strategy = kChannel},
+        QuantizationArgs{.type = QuantizationType::kFloat, .strategy = kGroup, .group_size = 64},
+        QuantizationArgs{.type = QuantizationType::kFloat, .strategy = kBlock, .block_rows = 16, .block_cols = 128}}) {
+    const QuantizedTensor q = *Quantize(weight.view(), args, ClipSearch(), DType::kBF16, 3);
+    ASSERT_EQ(q.group_size, args.columns_per_scale(256));
+    for (int64_t o = 0; o < 40; ++o) {
+      for (int64_t i = 0; i < 256; ++i) {
+        const float scale = q.scale[o * q.num_groups() + i / q.group_size];
+        const float error = std::fabs(ToFloat(float8_e4m3fn{q.code[o * 256 + i]}) - weight.values[o * 256 + i] / scale);
+        for (int code = 0; code < 256; ++code) {
+          if ((code & 0x7F) == 0x7F) continue;
+          ASSERT_LE(error, std::fabs(ToFloat(float8_e4m3fn{static_cast<uint8_t>(code)}) - weight.values[o * 256 + i] / scale));
+        }
+      }
+    }
+    EXPECT_EQ(q.code, Quantize(weight.view(), args, kNoClipSearch, DType::kBF16, 1)->code);
+    EXPECT_LT(CompareWeights(weight.view(), q).relative_error, 0.04);
+  }
+}
+
+TEST(QuantizeWeight, Fp8BlocksNameTheFirstWeightThatIsNotFinite) {
+  Matrix weight(40, 32, 12);
+  weight.values[37 * 32 + 20] = std::numeric_limits<float>::quiet_NaN();
+  weight.values[21 * 32 + 31] = std::numeric_limits<float>::infinity();
+  const QuantizationArgs args{
+      .type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kBlock, .block_rows = 16, .block_cols = 16};
+  EXPECT_EQ(Quantize(weight.view(), args, kNoClipSearch, DType::kBF16, 2).status().message(),
+            "weight[21][31]: expected a finite value, found inf");
+}
+
 TEST(QuantizeWeight, RefusesWhatItCannotDo) {
   const Matrix weight(2, 48, 7);
   const auto status = [&](const QuantizationArgs& args) { return Quantize(weight.view(), args).status(); };
@@ -161,9 +230,13 @@ TEST(QuantizeWeight, RefusesWhatItCannotDo) {
   EXPECT_EQ(group.message(), "group_size: expected a divisor of in=48, found 32");
   EXPECT_EQ(status({.num_bits = 9}).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status({.num_bits = 1}).code(), absl::StatusCode::kUnimplemented);
-  const absl::Status fp8 = status({.type = QuantizationType::kFloat});
-  EXPECT_EQ(fp8.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(fp8.message(), HasSubstr("found 8-bit float per tensor"));
+  const absl::Status block = status({.strategy = QuantizationStrategy::kBlock, .block_rows = 2, .block_cols = 16});
+  EXPECT_EQ(block.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(block.message(), HasSubstr("found 8-bit int per block"));
+  const absl::Status ends = status(
+      {.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kBlock, .block_rows = 2, .block_cols = 32});
+  EXPECT_EQ(ends.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(ends.message(), "block_structure: expected rows of whole blocks of 32, found in=48");
   EXPECT_EQ(status({.strategy = QuantizationStrategy::kToken, .dynamic = true}).code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(Quantize({weight.values.data(), 0, 48}, {}).status().message(), "weight: expected at least one row and column, found [0, 48]");
 }

@@ -1,5 +1,7 @@
 #include "quantization/quantized_tensor.h"
 
+#include "base/float_types.h"
+
 namespace pith {
 
 void QuantizedTensor::DequantizeRow(int64_t o, absl::Span<float> out_row) const {
@@ -9,7 +11,9 @@ void QuantizedTensor::DequantizeRow(int64_t o, absl::Span<float> out_row) const 
     const float s = scale[o * groups + g];
     const uint8_t* codes = code.data() + o * in + g * group_size;
     float* row = out_row.data() + g * group_size;
-    if (!min.empty()) {
+    if (type == QuantizationType::kFloat) {
+      for (int64_t i = 0; i < group_size; ++i) row[i] = s * ToFloat(float8_e4m3fn{codes[i]});
+    } else if (!min.empty()) {
       const float m = min[o * groups + g];
       for (int64_t i = 0; i < group_size; ++i) row[i] = s * static_cast<float>(codes[i]) - m;
     } else {

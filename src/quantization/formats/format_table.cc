@@ -1,7 +1,10 @@
 #include "quantization/formats/format_table.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "quantization/formats/float_quantized.h"
 #include "quantization/formats/int_quantized.h"
 #include "quantization/formats/pack_quantized.h"
 
@@ -9,18 +12,25 @@ namespace pith {
 namespace {
 
 // THE TABLE.
-const WeightFormat* const kFormats[] = {&kPackQuantized, &kIntQuantized, &kNaiveQuantized};
+const WeightFormat* const kFormats[] = {&kPackQuantized, &kIntQuantized, &kNaiveQuantized, &kFloatQuantized, &kNaiveFloatQuantized};
 
 // The row, if it can hold weights of that kind.
 absl::StatusOr<const WeightFormat*> FindRowFor(absl::string_view format, const QuantizationArgs& args) {
   ASSIGN_OR_RETURN(const WeightFormat* row, FindWeightFormat(format));
   RETURN_IF_ERROR(Validate(args));
-  const bool integer = args.type == QuantizationType::kInt;
-  const bool strategy = args.strategy != QuantizationStrategy::kBlock && args.strategy != QuantizationStrategy::kToken && !args.dynamic;
-  if (integer && strategy && args.num_bits >= row->min_bits && args.num_bits <= row->max_bits) return row;
-  return NotSupportedError("weight format ", row->name, ": expected static ", row->min_bits, " to ", row->max_bits,
-                           " bit integer codes per tensor, channel or group, found ", args.num_bits, "-bit ", integer ? "int" : "float",
-                           args.dynamic ? " dynamic" : "", " per ", StrategyName(args.strategy));
+  for (const WeightFormat* candidate : kFormats) {
+    if (candidate->name == format && candidate->type == args.type) row = candidate;
+  }
+  const bool integer = row->type == QuantizationType::kInt;
+  const bool strategy = args.strategy != QuantizationStrategy::kToken && !(integer && args.strategy == QuantizationStrategy::kBlock) &&
+                        !args.dynamic;
+  if (args.type == row->type && strategy && args.num_bits >= row->min_bits && args.num_bits <= row->max_bits) return row;
+  const std::string expected = integer
+                                   ? absl::StrCat(row->min_bits, " to ", row->max_bits, " bit integer codes per tensor, channel or group")
+                                   : "8 bit float codes (e4m3fn) per tensor, channel, group or block";
+  return NotSupportedError("weight format ", row->name, ": expected static ", expected, ", found ", args.num_bits, "-bit ",
+                           args.type == QuantizationType::kInt ? "int" : "float", args.dynamic ? " dynamic" : "", " per ",
+                           StrategyName(args.strategy));
 }
 
 }  // namespace
@@ -31,9 +41,11 @@ absl::StatusOr<const WeightFormat*> FindWeightFormat(absl::string_view name) {
   for (const WeightFormat* row : kFormats) {
     if (row->name == name) return row;
   }
-  const auto append_name = [](std::string* out, const WeightFormat* row) { absl::StrAppend(out, row->name); };
-  return NotSupportedError("weight format \"", Printable(name, 60), "\": not supported; known are ",
-                           absl::StrJoin(kFormats, " ", append_name));
+  std::vector<absl::string_view> names;
+  for (const WeightFormat* row : kFormats) {
+    if (std::find(names.begin(), names.end(), row->name) == names.end()) names.push_back(row->name);
+  }
+  return NotSupportedError("weight format \"", Printable(name, 60), "\": not supported; known are ", absl::StrJoin(names, " "));
 }
 
 absl::StatusOr<std::vector<StoredTensorSpec>> PlanWeight(absl::string_view format, const QuantizationArgs& args, MatrixShape shape,
@@ -41,6 +53,9 @@ absl::StatusOr<std::vector<StoredTensorSpec>> PlanWeight(absl::string_view forma
   ASSIGN_OR_RETURN(const WeightFormat* row, FindRowFor(format, args));
   if (args.strategy == QuantizationStrategy::kGroup && shape.in % args.group_size != 0) {
     return UsageError("group_size: expected a divisor of in=", shape.in, ", found ", args.group_size);
+  }
+  if (args.strategy == QuantizationStrategy::kBlock && shape.in % args.block_cols != 0) {
+    return NotSupportedError("block_structure: expected rows of whole blocks of ", args.block_cols, ", found in=", shape.in);
   }
   return row->layout(args, shape, scale_dtype);
 }
@@ -51,8 +66,8 @@ absl::StatusOr<std::vector<StoredTensor>> EncodeWeight(absl::string_view format,
   return row->encode(weight, args);
 }
 
-absl::StatusOr<MatrixShape> ReadWeightShape(absl::string_view format, const ModuleTensors& tensors) {
-  ASSIGN_OR_RETURN(const WeightFormat* row, FindWeightFormat(format));
+absl::StatusOr<MatrixShape> ReadWeightShape(absl::string_view format, const QuantizationArgs& args, const ModuleTensors& tensors) {
+  ASSIGN_OR_RETURN(const WeightFormat* row, FindRowFor(format, args));
   return row->read_shape(tensors);
 }
 

@@ -2,8 +2,9 @@
 // Formats define bytes (independent of any instruction set); the layout kernels read is made at load by their prepack.
 //
 //   weight_packed   I32 [out, ceil(in * bits / 32)]   pack-quantized
-//   weight          I8  [out, in]                     int-quantized, naive-quantized
-//   weight_scale    BF16, F16 or F32; [out, in / group_size] group, [out, 1] channel, [1] tensor
+//   weight          I8  [out, in]                     int-quantized, naive-quantized of integers
+//   weight          F8_E4M3 [out, in]                 float-quantized, naive-quantized of floats
+//   weight_scale    BF16, F16 or F32; [out, in / group_size] group, [out, 1] channel, [1] tensor, [ceil(out / rows), in / columns] block
 //   weight_zero_point   asymmetric only; pack-quantized: I32 [ceil(out * bits / 32), scale columns], else I8 of the scale's shape
 //   weight_shape    I64 [2] = {out, in}               pack-quantized
 // Byte-level page: docs/formats/compressed_tensors.md. All functions are pure and thread-safe.
@@ -22,7 +23,8 @@ namespace pith {
 
 // One row of THE TABLE.
 struct WeightFormat {
-  absl::string_view name;  // "pack-quantized"
+  absl::string_view name;  // "pack-quantized"; with `type` it names a row
+  QuantizationType type = QuantizationType::kInt;
   int min_bits, max_bits;
   absl::string_view weight_suffix;  // the tensor that holds the codes
   // Shape of the weight matrix. Reads the data of weight_shape where the format has one.
@@ -40,10 +42,10 @@ struct WeightFormat {
 // THE TABLE (format_table.cc).
 absl::Span<const WeightFormat* const> WeightFormats();
 
-// Errors: kUnimplemented with the known names.
+// The first row of that name. Errors: kUnimplemented with the known names.
 absl::StatusOr<const WeightFormat*> FindWeightFormat(absl::string_view name);
 
-// The functions below look the row up and refuse bit widths and types the format cannot hold (kUnimplemented).
+// The functions below look the row of the name and args.type up and refuse what the format cannot hold (kUnimplemented).
 
 // Names, dtypes and shapes of what EncodeWeight will give for an [out, in] weight: sizes are known before anything is quantized.
 // Errors: kInvalidArgument when the group size does not divide `in`.
@@ -56,14 +58,14 @@ absl::StatusOr<std::vector<StoredTensor>> EncodeWeight(absl::string_view format,
                                                        const QuantizationArgs& args);
 
 // Shape of the module's weight matrix: {out, in}. Errors: kDataLoss naming the tensor, the expectation and the finding.
-absl::StatusOr<MatrixShape> ReadWeightShape(absl::string_view format, const ModuleTensors& tensors);
+absl::StatusOr<MatrixShape> ReadWeightShape(absl::string_view format, const QuantizationArgs& args, const ModuleTensors& tensors);
 
 // Whether the tensors of a module are those of `format` for an [out, in] weight: a missing, unexpected or misshapen tensor or a wrong
 // dtype is kDataLoss. Meant for opening an artifact: touches no weight data.
 absl::Status CheckWeight(absl::string_view format, const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape);
 
-// The weight. Errors: those of CheckWeight; kDataLoss for a code outside the bit range, a scale that is not finite, zero points in a
-// symmetric weight that are not zero; kUnimplemented for a weight_g_idx other than i / group_size (activation order).
+// The weight. Errors: those of CheckWeight; kDataLoss for a code outside the bit range or that is NaN, a scale that is not finite, zero
+// points in a symmetric weight that are not zero; kUnimplemented for a weight_g_idx other than i / group_size (activation order).
 absl::StatusOr<QuantizedTensor> DecodeWeight(absl::string_view format, const ModuleTensors& tensors, const QuantizationArgs& args,
                                              MatrixShape shape);
 

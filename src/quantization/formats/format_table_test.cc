@@ -23,12 +23,19 @@ QuantizedTensor RandomWeight(int64_t out, int64_t in, const QuantizationArgs& ar
   weight.out = out;
   weight.in = in;
   weight.bits = args.num_bits;
-  weight.group_size = args.strategy == QuantizationStrategy::kGroup ? args.group_size : in;
+  weight.type = args.type;
+  weight.group_size = args.columns_per_scale(in);
   weight.scale_dtype = DType::kBF16;
   const bool per_tensor = args.strategy == QuantizationStrategy::kTensor;
-  for (int64_t i = 0; i < out * in; ++i) weight.code.push_back(static_cast<uint8_t>(random.Below(uint64_t{1} << args.num_bits)));
-  for (int64_t i = 0; i < out * weight.num_groups(); ++i) {
-    weight.scale.push_back(per_tensor && i > 0 ? weight.scale[0] : RoundToBfloat16(random.Normal()));
+  for (int64_t i = 0; i < out * in; ++i) {
+    const auto code = static_cast<uint8_t>(random.Below(uint64_t{1} << args.num_bits));
+    const bool nan = args.type == QuantizationType::kFloat && (code & 0x7F) == 0x7F;
+    weight.code.push_back(nan ? 0x7E : code);
+  }
+  const int64_t groups = weight.num_groups();
+  for (int64_t i = 0; i < out * groups; ++i) {
+    const bool in_block = args.strategy == QuantizationStrategy::kBlock && i / groups % args.block_rows != 0;
+    weight.scale.push_back(per_tensor && i > 0 ? weight.scale[0] : in_block ? weight.scale[i - groups] : RoundToBfloat16(random.Normal()));
     if (args.symmetric) continue;
     weight.zero_point.push_back(per_tensor && i > 0 ? weight.zero_point[0]
                                                     : static_cast<uint8_t>(random.Below(uint64_t{1} << args.num_bits)));
@@ -41,12 +48,20 @@ RC_GTEST_PROP(FormatTable, DecodeInvertsEncode, ()) {
   const WeightFormat* format = *rc::gen::elementOf(std::vector<const WeightFormat*>(WeightFormats().begin(), WeightFormats().end()));
   QuantizationArgs args;
   args.num_bits = *rc::gen::inRange(format->min_bits, format->max_bits + 1);
-  args.symmetric = *rc::gen::arbitrary<bool>();
-  args.strategy = *rc::gen::element(QuantizationStrategy::kTensor, QuantizationStrategy::kChannel, QuantizationStrategy::kGroup);
+  args.type = format->type;
+  const bool is_float = args.type == QuantizationType::kFloat;
+  args.symmetric = is_float || *rc::gen::arbitrary<bool>();
+  args.strategy = *rc::gen::element(QuantizationStrategy::kTensor, QuantizationStrategy::kChannel, QuantizationStrategy::kGroup,
+                                    is_float ? QuantizationStrategy::kBlock : QuantizationStrategy::kGroup);
   const int64_t out = *rc::gen::inRange(1, 40);
   int64_t in = *rc::gen::inRange(1, 70);
   if (args.strategy == QuantizationStrategy::kGroup) {
     args.group_size = static_cast<int>(in);
+    in *= *rc::gen::inRange(1, 5);
+  }
+  if (args.strategy == QuantizationStrategy::kBlock) {
+    args.block_rows = *rc::gen::inRange(1, 9);
+    args.block_cols = static_cast<int>(in);
     in *= *rc::gen::inRange(1, 5);
   }
   const QuantizedTensor weight = RandomWeight(out, in, args, *rc::gen::arbitrary<uint64_t>());
@@ -63,7 +78,7 @@ RC_GTEST_PROP(FormatTable, DecodeInvertsEncode, ()) {
   const ModuleTensors tensors = Views(*stored);
   RC_ASSERT(tensors.Find(format->weight_suffix) != nullptr);
   RC_ASSERT((tensors.Find("weight_zero_point") == nullptr) == args.symmetric);
-  const absl::StatusOr<MatrixShape> shape = ReadWeightShape(format->name, tensors);
+  const absl::StatusOr<MatrixShape> shape = ReadWeightShape(format->name, args, tensors);
   RC_ASSERT(shape.ok());
   RC_ASSERT(shape->out == out);
   RC_ASSERT(shape->in == in);
@@ -74,6 +89,7 @@ RC_GTEST_PROP(FormatTable, DecodeInvertsEncode, ()) {
   RC_ASSERT(read->zero_point == weight.zero_point);
   RC_ASSERT(read->group_size == weight.group_size);
   RC_ASSERT(read->bits == weight.bits);
+  RC_ASSERT(read->type == weight.type);
   RC_ASSERT(read->format == format->name);
   RC_ASSERT(read->scale_dtype == DType::kBF16);
 }
@@ -89,15 +105,22 @@ TEST(FormatTable, CountsStoredBits) {
 }
 
 TEST(FormatTable, RefusesUnknownFormatsAndKinds) {
-  const absl::Status unknown = FindWeightFormat("float-quantized").status();
+  const absl::Status unknown = FindWeightFormat("nvfp4-pack-quantized").status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(unknown.message(), "weight format \"float-quantized\": not supported; known are pack-quantized int-quantized naive-quantized");
+  EXPECT_EQ(
+      unknown.message(),
+      "weight format \"nvfp4-pack-quantized\": not supported; known are pack-quantized int-quantized naive-quantized float-quantized");
   const QuantizationArgs fp8{.type = QuantizationType::kFloat};
-  const absl::Status kind = CheckWeight("naive-quantized", {"m", {}}, fp8, {1, 1});
+  const absl::Status kind = CheckWeight("int-quantized", {"m", {}}, fp8, {1, 1});
   EXPECT_EQ(kind.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(kind.message(), HasSubstr("weight format naive-quantized: expected static 2 to 8 bit integer codes"));
+  EXPECT_THAT(kind.message(), HasSubstr("weight format int-quantized: expected static 2 to 8 bit integer codes"));
   EXPECT_THAT(kind.message(), HasSubstr("found 8-bit float per tensor"));
   EXPECT_EQ(CheckWeight("pack-quantized", {"m", {}}, {.num_bits = 1}, {1, 1}).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(CheckWeight("float-quantized", {"m", {}}, {}, {1, 1}).message(),
+              HasSubstr("expected static 8 bit float codes (e4m3fn) per tensor, channel, group or block, found 8-bit int per tensor"));
+  EXPECT_EQ(
+      CheckWeight("int-quantized", {"m", {}}, {.strategy = QuantizationStrategy::kBlock, .block_rows = 1, .block_cols = 1}, {1, 1}).code(),
+      absl::StatusCode::kUnimplemented);
   // A preset's group size before it is resolved.
   EXPECT_EQ(CheckWeight("pack-quantized", {"m", {}}, {.strategy = QuantizationStrategy::kGroup}, {1, 1}).code(),
             absl::StatusCode::kInvalidArgument);
@@ -105,9 +128,12 @@ TEST(FormatTable, RefusesUnknownFormatsAndKinds) {
 
 // Whatever tensor is dropped, shortened or of another type, decoding says so and never reads past it.
 TEST(FormatTable, EveryBrokenTensorIsRefused) {
-  const QuantizationArgs args{.num_bits = 3, .symmetric = false, .strategy = QuantizationStrategy::kGroup, .group_size = 8};
-  const QuantizedTensor weight = RandomWeight(5, 24, args, 2);
   for (const WeightFormat* format : WeightFormats()) {
+    QuantizationArgs args{.num_bits = 3, .symmetric = false, .strategy = QuantizationStrategy::kGroup, .group_size = 8};
+    if (format->type == QuantizationType::kFloat) {
+      args = {.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kBlock, .block_rows = 2, .block_cols = 8};
+    }
+    const QuantizedTensor weight = RandomWeight(5, 24, args, 2);
     const std::vector<StoredTensor> stored = *EncodeWeight(format->name, weight, args);
     for (size_t i = 0; i < stored.size(); ++i) {
       SCOPED_TRACE(absl::StrCat(format->name, " ", stored[i].suffix));

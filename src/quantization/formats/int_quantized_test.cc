@@ -36,7 +36,7 @@ TEST(IntQuantized, StoresSignedBytes) {
   EXPECT_THAT(stored[0].tensor.as<int8_t>(), ::testing::ElementsAre(-8, 0, 7, -1, 1, -7));
   EXPECT_EQ(stored[1].suffix, "weight_scale");
   EXPECT_EQ(stored[1].tensor.shape(), (Shape{2, 1}));
-  const absl::StatusOr<MatrixShape> shape = ReadWeightShape("int-quantized", Views(stored));
+  const absl::StatusOr<MatrixShape> shape = ReadWeightShape("int-quantized", kChannel, Views(stored));
   ASSERT_TRUE(shape.ok());
   EXPECT_EQ(shape->out, 2);
   EXPECT_EQ(shape->in, 3);
@@ -78,8 +78,8 @@ TEST(IntQuantized, NamesTheTensorThatDoesNotFit) {
             "m.weight_zero_point: expected I8 [2, 1] (per channel), found no such tensor");
   ModuleTensors wrong = Views(stored);
   wrong.tensors[0].view.dtype = DType::kU8;
-  EXPECT_EQ(ReadWeightShape("int-quantized", wrong).status().message(), "m.weight: expected I8 [out, in], found U8 [2, 3]");
-  EXPECT_FALSE(ReadWeightShape("int-quantized", {"m", {}}).ok());
+  EXPECT_EQ(ReadWeightShape("int-quantized", kChannel, wrong).status().message(), "m.weight: expected I8 [out, in], found U8 [2, 3]");
+  EXPECT_FALSE(ReadWeightShape("int-quantized", kChannel, {"m", {}}).ok());
 }
 
 TEST(IntQuantized, AcceptsZeroZeroPointsOfASymmetricWeight) {

@@ -128,11 +128,11 @@ TEST(PackQuantized, ShapeComesFromItsTensor) {
   Tensor shape(DType::kI64, {2});
   shape.as<int64_t>()[0] = 3;
   shape.as<int64_t>()[1] = 5;
-  const absl::StatusOr<MatrixShape> read = ReadWeightShape("pack-quantized", {"m", {{"weight_shape", shape.view()}}});
+  const absl::StatusOr<MatrixShape> read = ReadWeightShape("pack-quantized", {}, {"m", {{"weight_shape", shape.view()}}});
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->out, 3);
   EXPECT_EQ(read->in, 5);
-  EXPECT_EQ(ReadWeightShape("pack-quantized", {"m", {}}).status().message(), "m.weight_shape: expected I64 [2], found no such tensor");
+  EXPECT_EQ(ReadWeightShape("pack-quantized", {}, {"m", {}}).status().message(), "m.weight_shape: expected I64 [2], found no such tensor");
 }
 
 TEST(PackQuantized, NamesTheTensorThatDoesNotFit) {

@@ -19,9 +19,29 @@ std::string DTypeNames(absl::Span<const DType> dtypes) {
   return absl::StrJoin(dtypes, " or ", [](std::string* out, DType dtype) { absl::StrAppend(out, DTypeName(dtype)); });
 }
 
-// Groups per row of the weight, whatever the strategy.
-int64_t GroupSizeOf(const QuantizationArgs& args, MatrixShape shape) {
-  return args.strategy == QuantizationStrategy::kGroup ? args.group_size : shape.in;
+absl::string_view TypeName(QuantizationType type) { return type == QuantizationType::kInt ? "integer" : "float"; }
+
+// The row of the stored scales that row `o` of the weight uses.
+int64_t ScaleRow(const QuantizationArgs& args, int64_t o) {
+  switch (args.strategy) {
+    case QuantizationStrategy::kTensor: return 0;
+    case QuantizationStrategy::kBlock: return o / args.block_rows;
+    default: return o;
+  }
+}
+
+// Rows that share a stored scale must agree on it.
+absl::Status CheckSharedScales(const QuantizedTensor& weight, const QuantizationArgs& args) {
+  const int64_t groups = weight.num_groups();
+  const auto repeats_row_before = [&](const auto& values, int64_t o) {
+    return values.empty() || std::equal(values.begin() + (o - 1) * groups, values.begin() + o * groups, values.begin() + o * groups);
+  };
+  for (int64_t o = 1; o < weight.out; ++o) {
+    if (ScaleRow(args, o) != ScaleRow(args, o - 1)) continue;
+    if (repeats_row_before(weight.scale, o) && repeats_row_before(weight.zero_point, o)) continue;
+    return UsageError("weight: expected one scale and zero point (per ", StrategyName(args.strategy), "), found rows with others");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -41,6 +61,9 @@ absl::Status CheckMatrixShape(absl::string_view name, const QuantizationArgs& ar
   }
   if (args.strategy == QuantizationStrategy::kGroup && shape.in % args.group_size != 0) {
     return BadFileError(name, ": expected rows that the group size ", args.group_size, " divides, found in=", shape.in);
+  }
+  if (args.strategy == QuantizationStrategy::kBlock && shape.in % args.block_cols != 0) {
+    return NotSupportedError(name, ": expected rows of whole blocks of ", args.block_cols, ", found in=", shape.in);
   }
   return absl::OkStatus();
 }
@@ -66,7 +89,8 @@ absl::Status CheckTensor(const ModuleTensors& tensors, absl::string_view suffix,
 
 Shape ScaleShape(const QuantizationArgs& args, MatrixShape shape) {
   if (args.strategy == QuantizationStrategy::kTensor) return {1};
-  return {shape.out, shape.in / GroupSizeOf(args, shape)};
+  const int64_t rows = args.strategy == QuantizationStrategy::kBlock ? (shape.out + args.block_rows - 1) / args.block_rows : shape.out;
+  return {rows, shape.in / args.columns_per_scale(shape.in)};
 }
 
 absl::Status CheckScale(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
@@ -100,16 +124,22 @@ absl::StatusOr<QuantizedTensor> DecodeScales(const ModuleTensors& tensors, const
   weight.out = shape.out;
   weight.in = shape.in;
   weight.bits = args.num_bits;
-  weight.group_size = GroupSizeOf(args, shape);
+  weight.type = args.type;
+  weight.group_size = args.columns_per_scale(shape.in);
   const TensorView& view = *tensors.Find("weight_scale");
   weight.scale_dtype = view.dtype;
-  weight.scale.resize(static_cast<size_t>(view.num_elements()));
-  RETURN_IF_ERROR(ConvertToFloat(view, absl::MakeSpan(weight.scale)));
-  for (size_t i = 0; i < weight.scale.size(); ++i) {
-    if (std::isfinite(weight.scale[i])) continue;
-    return BadFileError(tensors.NameOf("weight_scale"), ": expected finite scales, found ", weight.scale[i], " at index ", i);
+  std::vector<float> stored(static_cast<size_t>(view.num_elements()));
+  RETURN_IF_ERROR(ConvertToFloat(view, absl::MakeSpan(stored)));
+  for (size_t i = 0; i < stored.size(); ++i) {
+    if (std::isfinite(stored[i])) continue;
+    return BadFileError(tensors.NameOf("weight_scale"), ": expected finite scales, found ", stored[i], " at index ", i);
   }
-  if (args.strategy == QuantizationStrategy::kTensor) weight.scale.resize(static_cast<size_t>(shape.out), weight.scale[0]);
+  const int64_t groups = weight.num_groups();
+  weight.scale.reserve(static_cast<size_t>(shape.out * groups));
+  for (int64_t o = 0; o < shape.out; ++o) {
+    const auto row = stored.begin() + ScaleRow(args, o) * groups;
+    weight.scale.insert(weight.scale.end(), row, row + groups);
+  }
   return weight;
 }
 
@@ -136,12 +166,12 @@ absl::Status DecodeZeroPoints(const ModuleTensors& tensors, const QuantizationAr
 
 absl::Status CheckEncodable(const QuantizedTensor& weight, const QuantizationArgs& args) {
   RETURN_IF_ERROR(Validate(args));
-  if (args.strategy == QuantizationStrategy::kBlock || args.strategy == QuantizationStrategy::kToken) {
-    return UsageError("weight: expected strategy tensor, channel or group, found ", StrategyName(args.strategy));
+  if (weight.type != args.type) {
+    return UsageError("weight: expected ", TypeName(args.type), " codes, found ", TypeName(weight.type), " codes");
   }
   if (weight.bits != args.num_bits) return UsageError("weight: expected ", args.num_bits, "-bit codes, found ", weight.bits, "-bit codes");
   if (!weight.min.empty()) return UsageError("weight: expected zero points, found minimums (", weight.format, "): quantize it again first");
-  const int64_t group_size = GroupSizeOf(args, {weight.out, weight.in});
+  const int64_t group_size = args.columns_per_scale(weight.in);
   if (weight.group_size != group_size) {
     return UsageError("weight: expected groups of ", group_size, " (per ", StrategyName(args.strategy), "), found ", weight.group_size);
   }
@@ -149,19 +179,14 @@ absl::Status CheckEncodable(const QuantizedTensor& weight, const QuantizationArg
     return UsageError("weight: expected ", args.symmetric ? "no zero points (symmetric)" : "zero points (asymmetric)", ", found ",
                       weight.zero_point.empty() ? "none" : "some");
   }
-  const auto differs_from_first = [](const auto& values) {
-    return std::any_of(values.begin(), values.end(), [&](auto value) { return value != values.front(); });
-  };
-  if (args.strategy == QuantizationStrategy::kTensor && (differs_from_first(weight.scale) || differs_from_first(weight.zero_point))) {
-    return UsageError("weight: expected one scale and zero point (per tensor), found rows with others");
-  }
-  return absl::OkStatus();
+  return CheckSharedScales(weight, args);
 }
 
 StoredTensor EncodeScales(const QuantizedTensor& weight, const QuantizationArgs& args) {
   StoredTensor stored{"weight_scale", Tensor(weight.scale_dtype, ScaleShape(args, {weight.out, weight.in}))};
+  const int64_t groups = weight.num_groups(), rows_per_scale = args.strategy == QuantizationStrategy::kBlock ? args.block_rows : 1;
   for (int64_t i = 0; i < stored.tensor.num_elements(); ++i) {
-    const float scale = weight.scale[static_cast<size_t>(i)];
+    const float scale = weight.scale[static_cast<size_t>(i / groups * rows_per_scale * groups + i % groups)];
     switch (weight.scale_dtype) {
       case DType::kBF16: stored.tensor.as<bfloat16>()[i] = ToBfloat16(scale); break;
       case DType::kF16: stored.tensor.as<float16>()[i] = ToFloat16(scale); break;

@@ -54,7 +54,7 @@ struct StoredTensorSpec {
 inline constexpr int64_t kMaxMatrixSide = int64_t{1} << 31;
 
 // A weight matrix has sides in [1, kMaxMatrixSide] and, per group, a row length that the group size divides.
-// `name` is that of the tensor the shape comes from. Errors: kDataLoss.
+// `name` is that of the tensor the shape comes from. Errors: kDataLoss; kUnimplemented for rows that end within a block.
 absl::Status CheckMatrixShape(absl::string_view name, const QuantizationArgs& args, MatrixShape shape);
 
 // Every tensor's suffix is among `expected`. Errors: kDataLoss naming the first that is not.
@@ -65,7 +65,7 @@ absl::Status CheckOnlyTensors(const ModuleTensors& tensors, absl::Span<const abs
 absl::Status CheckTensor(const ModuleTensors& tensors, absl::string_view suffix, absl::Span<const DType> dtypes,
                          absl::Span<const int64_t> shape, absl::string_view note);
 
-// Shape of weight_scale: [out, in / group_size], [out, 1] or [1].
+// Shape of weight_scale: [out, in / group_size], [out, 1], [1], or per block [ceil(out / block_rows), in / block_cols].
 Shape ScaleShape(const QuantizationArgs& args, MatrixShape shape);
 absl::Status CheckScale(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape);
 
@@ -73,7 +73,8 @@ absl::Status CheckScale(const ModuleTensors& tensors, const QuantizationArgs& ar
 absl::Status CheckGroupIndex(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape);
 absl::Status CheckGroupIndexValues(const ModuleTensors& tensors, const QuantizationArgs& args);
 
-// A QuantizedTensor with its shape, grouping and scales filled in (per-tensor scales repeated per row). The tensors are checked.
+// A QuantizedTensor with its type, shape, grouping and scales filled in (scales of tensors and blocks repeated per row). The tensors are
+// checked.
 // Errors: kDataLoss for a scale that is not finite.
 absl::StatusOr<QuantizedTensor> DecodeScales(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape);
 

@@ -1,0 +1,101 @@
+#include "nn/linear_kernel.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/gemm_problem.h"
+
+namespace pith {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr QuantizationArgs kInt8Token{.strategy = QuantizationStrategy::kToken, .dynamic = true};
+constexpr QuantizationArgs kInt8Tensor{};
+constexpr QuantizationArgs kFp8Token{.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kToken, .dynamic = true};
+
+constexpr QuantizationArgs Groups(QuantizationType type, int size) {
+  return {.type = type, .strategy = QuantizationStrategy::kGroup, .group_size = size, .dynamic = true};
+}
+
+struct Chosen {
+  LinearKernel kernel;
+  GemmProblem problem;
+};
+
+class LinearKernelTest : public testing::Test {
+ protected:
+  Chosen Choose(int bits, int64_t group_size, const std::optional<InputQuantization>& input, Isa isa = Isa::kScalar,
+                GemmActivation weight_only = GemmActivation::kInt16) {
+    Chosen chosen{.problem = {.n = 32, .k = 384, .group_size = group_size, .bits = bits}};
+    const auto kernel = SelectLinearKernel(GemmWeightFamily(bits), input, chosen.problem, MakeComputeContext(&pool_, isa, weight_only));
+    EXPECT_TRUE(kernel.ok()) << kernel.status();
+    if (kernel.ok()) chosen.kernel = *kernel;
+    return chosen;
+  }
+  ThreadPool pool_{1};
+};
+
+TEST_F(LinearKernelTest, Int8PerTokenOfWeightsPerChannelHasOneScalePerRow) {
+  for (const Isa isa : {Isa::kScalar, DetectIsa()}) {
+    const Chosen chosen = Choose(8, 384, InputQuantization{kInt8Token}, isa);
+    EXPECT_EQ(chosen.kernel.activation, "int8 dynamic per token");
+    EXPECT_EQ(chosen.kernel.input, (InputFormat{.kind = GemmActivation::kInt8, .group_size = 384, .sum_group = 384}));
+    EXPECT_EQ(chosen.problem.activation, GemmActivation::kInt8);
+    EXPECT_EQ(chosen.problem.activation_group, 384);
+    EXPECT_THAT(chosen.kernel.kernel->name, HasSubstr("gemm_int8_w8g_f32__"));
+  }
+}
+
+TEST_F(LinearKernelTest, Int8PerTokenOfWeightsInGroupsHasTheFinerScales) {
+  const Chosen chosen = Choose(4, 64, InputQuantization{kInt8Token});
+  EXPECT_EQ(chosen.kernel.activation, "int8 dynamic per row and group of 64");
+  EXPECT_EQ(chosen.kernel.input, (InputFormat{.kind = GemmActivation::kInt8, .group_size = 64, .sum_group = 64}));
+  EXPECT_EQ(Choose(4, 192, InputQuantization{kInt8Token}).kernel.activation, "int8 dynamic per row and group of 96");
+}
+
+// A row must not depend on the rows beside it.
+TEST_F(LinearKernelTest, Int8DynamicPerTensorBecomesPerToken) {
+  EXPECT_EQ(Choose(8, 384, InputQuantization{{.dynamic = true}}).kernel.activation, "int8 dynamic per token");
+}
+
+TEST_F(LinearKernelTest, Int8PerGroupAsDeclared) {
+  const Chosen chosen = Choose(8, 384, InputQuantization{Groups(QuantizationType::kInt, 96)});
+  EXPECT_EQ(chosen.kernel.activation, "int8 dynamic per row and group of 96");
+  EXPECT_EQ(chosen.kernel.input.group_size, 96);
+}
+
+TEST_F(LinearKernelTest, StaticScalesAreOfTheWholeRow) {
+  const Chosen channel = Choose(8, 384, InputQuantization{kInt8Tensor, 0.25f});
+  EXPECT_EQ(channel.kernel.activation, "int8 static per tensor");
+  EXPECT_EQ(channel.kernel.input, (InputFormat{GemmActivation::kInt8, 384, 384, 0.25f}));
+  EXPECT_EQ(Choose(4, 64, InputQuantization{kInt8Tensor, 0.25f}).kernel.input, (InputFormat{GemmActivation::kInt8, 384, 64, 0.25f}));
+}
+
+TEST_F(LinearKernelTest, WhatIsDeclaredBeatsTheContext) {
+  const Chosen declared = Choose(8, 384, InputQuantization{kInt8Token}, Isa::kScalar, GemmActivation::kBf16);
+  EXPECT_EQ(declared.kernel.activation, "int8 dynamic per token");
+  EXPECT_EQ(Choose(8, 384, std::nullopt, Isa::kScalar, GemmActivation::kBf16).kernel.activation, "bf16");
+  EXPECT_EQ(Choose(8, 384, std::nullopt).kernel.activation, "int16 dynamic");
+}
+
+TEST_F(LinearKernelTest, WhatNoKernelRunsIsMultipliedWithBf16) {
+  const Chosen fp8 = Choose(4, 64, InputQuantization{kFp8Token});
+  EXPECT_EQ(fp8.kernel.activation, "bf16 (declared fp8 dynamic per token)");
+  EXPECT_EQ(fp8.kernel.input, InputFormat{});
+  EXPECT_EQ(fp8.problem.activation, GemmActivation::kBf16);
+  EXPECT_THAT(fp8.kernel.refused, Contains("activations fp8 dynamic per token: no kernel multiplies these weights with them"));
+  const Chosen four_bits = Choose(8, 384, InputQuantization{{.num_bits = 4, .strategy = QuantizationStrategy::kToken, .dynamic = true}});
+  EXPECT_EQ(four_bits.kernel.activation, "bf16 (declared int4 dynamic per token)");
+  // 12 is no multiple of a unit, and 36 no divisor of 384.
+  const Chosen odd = Choose(4, 12, InputQuantization{kInt8Token});
+  EXPECT_EQ(odd.kernel.activation, "bf16 (declared int8 dynamic per token)");
+  EXPECT_THAT(odd.kernel.refused, Contains("gemm_int8_w4g_f32__scalar: group_size % 8 != 0"));
+  EXPECT_THAT(Choose(8, 384, InputQuantization{Groups(QuantizationType::kInt, 36)}).kernel.refused,
+              Contains("gemm_int8_w8g_f32__scalar: activation group does not divide k"));
+  EXPECT_THAT(Choose(8, 384, InputQuantization{kInt8Token}).kernel.refused, testing::Each(HasSubstr(": needs ")));
+}
+
+}  // namespace
+}  // namespace pith

@@ -1,0 +1,55 @@
+#include "quantization/formats/input_scale.h"
+
+#include <cmath>
+
+#include "base/status.h"
+
+namespace pith {
+namespace {
+
+constexpr absl::string_view kScale = "input_scale", kZeroPoint = "input_zero_point";
+
+absl::Status CheckZeroPoint(const ModuleTensors& tensors) {
+  const TensorView* view = tensors.Find(kZeroPoint);
+  if (view == nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckTensor(tensors, kZeroPoint, {view->dtype}, {1}, ""));
+  float value = 0;
+  RETURN_IF_ERROR(Annotate(ConvertToFloat(*view, {&value, 1}), tensors.NameOf(kZeroPoint)));
+  if (value == 0) return absl::OkStatus();
+  return NotSupportedError(tensors.NameOf(kZeroPoint), ": expected 0 (symmetric activations), found ", value);
+}
+
+}  // namespace
+
+std::pair<ModuleTensors, ModuleTensors> SplitInputTensors(const ModuleTensors& tensors) {
+  std::pair<ModuleTensors, ModuleTensors> parts{{tensors.module, {}}, {tensors.module, {}}};
+  for (const StoredTensorView& tensor : tensors.tensors) {
+    const bool of_input = tensor.suffix == kScale || tensor.suffix == kZeroPoint;
+    (of_input ? parts.second : parts.first).tensors.push_back(tensor);
+  }
+  return parts;
+}
+
+absl::StatusOr<std::optional<InputQuantization>> ReadInputQuantization(const ModuleTensors& tensors,
+                                                                       const std::optional<QuantizationArgs>& input) {
+  if (!input.has_value() || input->dynamic) {
+    for (const absl::string_view suffix : {kScale, kZeroPoint}) {
+      if (tensors.Find(suffix) == nullptr) continue;
+      return BadFileError(tensors.NameOf(suffix), ": expected none, since config.json ",
+                          input.has_value() ? "has scales of activations made at run time" : "leaves activations unquantized",
+                          ", found one");
+    }
+    if (!input.has_value()) return std::optional<InputQuantization>();
+    return std::optional<InputQuantization>(InputQuantization{.args = *input});
+  }
+  RETURN_IF_ERROR(CheckTensor(tensors, kScale, {DType::kBF16, DType::kF16, DType::kF32}, {1}, "(static activations)"));
+  RETURN_IF_ERROR(CheckZeroPoint(tensors));
+  InputQuantization quantization{.args = *input};
+  RETURN_IF_ERROR(ConvertToFloat(*tensors.Find(kScale), {&quantization.static_scale, 1}));
+  if (!std::isfinite(quantization.static_scale) || quantization.static_scale <= 0) {
+    return BadFileError(tensors.NameOf(kScale), ": expected a finite positive scale, found ", quantization.static_scale);
+  }
+  return std::optional<InputQuantization>(quantization);
+}
+
+}  // namespace pith
