@@ -60,6 +60,19 @@ TEST_F(MemoryForecastTest, QuantizedActivations) {
   }
 }
 
+TEST_F(MemoryForecastTest, Fp8Weights) {
+  const QuantizationArgs per_token{.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kToken, .dynamic = true};
+  for (const int64_t group_size : {16, 0}) {
+    for (const std::optional<InputQuantization>& input :
+         {std::optional<InputQuantization>(), std::optional(InputQuantization{per_token})}) {
+      const auto artifact = SyntheticArtifact::Random(TinyConfig("llama", true), 1);
+      artifact->QuantizeLayers(8, group_size, QuantizationType::kFloat);
+      if (input.has_value()) artifact->SetInput(*input);
+      ExpectAgreement(*artifact, absl::StrCat("fp8 in groups of ", group_size));
+    }
+  }
+}
+
 TEST_F(MemoryForecastTest, BiasesCountWithTheNorms) {
   const auto artifact = SyntheticArtifact::Random(TinyConfig("qwen2", true), 1);
   const auto forecast = ForecastWeightBytes(*artifact, MakeComputeContext(&pool_, Isa::kScalar));

@@ -45,7 +45,7 @@ class SyntheticArtifact : public ArtifactReader {
   Json& mutable_config() { return config_; }
 
   // Replaces every dense matrix below "layers." by codes on a symmetric grid. group_size divides all rows' lengths; 0: per channel.
-  void QuantizeLayers(int bits, int64_t group_size);
+  void QuantizeLayers(int bits, int64_t group_size, QuantizationType type = QuantizationType::kInt);
 
   std::vector<TensorInfo> Tensors() const override { return {}; }
   std::vector<std::string> WeightNames() const override {
@@ -129,7 +129,7 @@ inline std::unique_ptr<SyntheticArtifact> SyntheticArtifact::Random(const Json& 
   return artifact;
 }
 
-inline void SyntheticArtifact::QuantizeLayers(int bits, int64_t requested_group_size) {
+inline void SyntheticArtifact::QuantizeLayers(int bits, int64_t requested_group_size, QuantizationType type) {
   std::vector<std::string> matrices;
   for (const auto& [name, tensor] : dense_) {
     if (absl::StrContains(name, "layers.") && tensor->shape().size() == 2) matrices.push_back(name);
@@ -141,18 +141,21 @@ inline void SyntheticArtifact::QuantizeLayers(int bits, int64_t requested_group_
     QuantizedTensor q{.out = dense->shape()[0],
                       .in = dense->shape()[1],
                       .bits = bits,
+                      .type = type,
                       .group_size = group_size,
                       .format = "pack-quantized",
                       .scale_dtype = DType::kBF16,
                       .stored_bits_per_weight = bits + 16.0 / static_cast<double>(group_size)};
-    const float top = static_cast<float>(q.default_zero_point() - 1);
+    const bool fp8 = type == QuantizationType::kFloat;
+    const float top = fp8 ? 448.0f : static_cast<float>(q.default_zero_point() - 1);
     for (size_t begin = 0; begin < values.size(); begin += group_size) {
       float largest = 1e-6f;
       for (int64_t i = 0; i < group_size; ++i) largest = std::max(largest, std::fabs(ToFloat(values[begin + i])));
       q.scale.push_back(RoundToBfloat16(largest / top));
       for (int64_t i = 0; i < group_size; ++i) {
-        const float level = std::nearbyint(ToFloat(values[begin + i]) / q.scale.back());
-        q.code.push_back(static_cast<uint8_t>(std::fmin(std::fmax(level, -top - 1.0f), top) + top + 1.0f));
+        const float scaled = ToFloat(values[begin + i]) / q.scale.back();
+        const float level = std::fmin(std::fmax(std::nearbyint(scaled), -top - 1.0f), top);
+        q.code.push_back(fp8 ? ToFloat8E4M3(scaled).bits : static_cast<uint8_t>(level + top + 1.0f));
       }
     }
     SetQuantized(std::string(absl::StripSuffix(name, ".weight")), std::move(q));

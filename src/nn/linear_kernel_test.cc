@@ -9,7 +9,6 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr QuantizationArgs kInt8Token{.strategy = QuantizationStrategy::kToken, .dynamic = true};
 constexpr QuantizationArgs kInt8Tensor{};
@@ -27,9 +26,10 @@ struct Chosen {
 class LinearKernelTest : public testing::Test {
  protected:
   Chosen Choose(int bits, int64_t group_size, const std::optional<InputQuantization>& input, Isa isa = Isa::kScalar,
-                GemmActivation weight_only = GemmActivation::kInt16) {
+                GemmActivation weight_only = GemmActivation::kInt16, QuantizationType type = QuantizationType::kInt) {
     Chosen chosen{.problem = {.n = 32, .k = 384, .group_size = group_size, .bits = bits}};
-    const auto kernel = SelectLinearKernel(GemmWeightFamily(bits), input, chosen.problem, MakeComputeContext(&pool_, isa, weight_only));
+    const auto kernel = SelectLinearKernel(GemmWeightFamily(bits, type), input, chosen.problem,
+                                           MakeComputeContext(&pool_, isa, weight_only));
     EXPECT_TRUE(kernel.ok()) << kernel.status();
     if (kernel.ok()) chosen.kernel = *kernel;
     return chosen;
@@ -78,6 +78,30 @@ TEST_F(LinearKernelTest, WhatIsDeclaredBeatsTheContext) {
   EXPECT_EQ(declared.kernel.activation, "int8 dynamic per token");
   EXPECT_EQ(Choose(8, 384, std::nullopt, Isa::kScalar, GemmActivation::kBf16).kernel.activation, "bf16");
   EXPECT_EQ(Choose(8, 384, std::nullopt).kernel.activation, "int16 dynamic");
+}
+
+TEST_F(LinearKernelTest, Fp8AsDeclared) {
+  constexpr QuantizationType kFloat = QuantizationType::kFloat;
+  for (const Isa isa : {Isa::kScalar, DetectIsa()}) {
+    for (const int64_t group_size : {384, 128}) {
+      const Chosen dynamic = Choose(8, group_size, InputQuantization{kFp8Token}, isa, GemmActivation::kInt16, kFloat);
+      EXPECT_EQ(dynamic.kernel.activation, "fp8 dynamic per token");
+      EXPECT_EQ(dynamic.kernel.input, InputFormat{.kind = GemmActivation::kFp8});
+      EXPECT_THAT(dynamic.kernel.kernel->name, HasSubstr("gemm_fp8_f8g_f32__"));
+      EXPECT_NE(dynamic.kernel.kernel->emulated, nullptr);
+      const Chosen fixed = Choose(8, group_size, InputQuantization{{.type = kFloat}, 0.5f}, isa, GemmActivation::kInt16, kFloat);
+      EXPECT_EQ(fixed.kernel.activation, "fp8 static per tensor");
+      EXPECT_EQ(fixed.kernel.input, (InputFormat{.kind = GemmActivation::kFp8, .static_scale = 0.5f}));
+      const Chosen groups = Choose(8, group_size, InputQuantization{Groups(kFloat, 128)}, isa, GemmActivation::kInt16, kFloat);
+      EXPECT_EQ(groups.kernel.activation, "bf16 (declared fp8 dynamic per group of 128)");
+      EXPECT_THAT(groups.kernel.refused, Contains(HasSubstr("no kernel multiplies these weights with them")));
+      const Chosen weight_only = Choose(8, group_size, std::nullopt, isa, GemmActivation::kInt16, kFloat);
+      EXPECT_EQ(weight_only.kernel.activation, "bf16");
+      EXPECT_THAT(weight_only.kernel.kernel->name, HasSubstr("gemm_bf16_f8g_f32__"));
+      const Chosen int8 = Choose(8, group_size, InputQuantization{kInt8Token}, isa, GemmActivation::kInt16, kFloat);
+      EXPECT_EQ(int8.kernel.activation, "bf16 (declared int8 dynamic per token)");
+    }
+  }
 }
 
 TEST_F(LinearKernelTest, WhatNoKernelRunsIsMultipliedWithBf16) {

@@ -64,6 +64,11 @@ TEST(Linear, QuantizedOfEveryKind) {
   }
 }
 
+TEST(Linear, Fp8WeightsPerChannelAndGroup) {
+  for (const int64_t group_size : {128, 32})
+    ExpectMatchesReference({RandomFp8("f", 37, 128, group_size, 4), RandomDense("d", 8, 128, 5)}, 3);
+}
+
 TEST(Linear, EqualLayoutsBecomeOneMatrix) {
   const std::vector<TestMatrix> parts = {RandomDense("q", 40, 64, 1), RandomDense("k", 24, 64, 2), RandomDense("v", 24, 64, 3)};
   ExpectMatchesReference(parts, 1);
@@ -211,13 +216,15 @@ TEST(Linear, ActivationsAreWhatTheContextAsksForWhereAKernelCan) {
 }
 
 // What the arithmetic of quantized activations comes to, by the formulas: codes of the row times codes of the weights.
-double Int8Product(const TestMatrix& matrix, int64_t o, const std::vector<float>& row, float static_scale) {
+double QuantizedProduct(const TestMatrix& matrix, int64_t o, const std::vector<float>& row, float static_scale) {
+  const bool fp8 = matrix.input->args.type == QuantizationType::kFloat;
   float largest = 0;
   for (const float x : row) largest = std::fmax(largest, std::fabs(x));
-  const float scale = static_scale > 0 ? static_scale : largest / 127.0f;
+  const float limit = fp8 ? 448.0f : 127.0f, scale = static_scale > 0 ? static_scale : largest / limit;
   double sum = 0;
   for (int64_t i = 0; i < matrix.in; ++i) {
-    const double code = std::fmin(std::fmax(std::nearbyint(row[i] / scale), -128.0), 127.0);
+    const float scaled = static_scale > 0 ? row[i] / scale : row[i] * (limit / largest);
+    const double code = fp8 ? ToFloat(ToFloat8E4M3(scaled)) : std::fmin(std::fmax(std::nearbyint(scaled), -128.0), 127.0);
     sum += code * static_cast<double>(scale) * matrix.values[o * matrix.in + i];
   }
   return sum;
@@ -226,22 +233,31 @@ double Int8Product(const TestMatrix& matrix, int64_t o, const std::vector<float>
 TEST(Linear, DeclaredActivationsAreWhatIsMultiplied) {
   const std::vector<uint16_t> activation = RandomActivations(3 * 160, 7);
   ThreadPool pool(2);
-  for (const float static_scale : {0.0f, 0.01f}) {  // 0.01: most values beyond 1.27 are clamped
-    TestMatrix matrix = RandomQuantized("m", 40, 160, 8, 160, TestOffset::kSymmetric, 1, "int-quantized");
-    const QuantizationArgs per_token{.strategy = QuantizationStrategy::kToken, .dynamic = true};
-    matrix.input = static_scale > 0 ? InputQuantization{{}, static_scale} : InputQuantization{per_token};
+  using enum QuantizationType;
+  // 0.01: values beyond 1.27 are clamped; 0.002: those beyond 0.896.
+  for (const auto& [type, static_scale] :
+       {std::pair(kInt, 0.0f), std::pair(kInt, 0.01f), std::pair(kFloat, 0.0f), std::pair(kFloat, 0.002f)}) {
+    TestMatrix matrix = type == kInt ? RandomQuantized("m", 40, 160, 8, 160, TestOffset::kSymmetric, 1, "int-quantized")
+                                     : RandomFp8("m", 40, 160, 160, 1);
+    const QuantizationArgs per_token{.type = type, .strategy = QuantizationStrategy::kToken, .dynamic = true};
+    matrix.input = static_scale > 0 ? InputQuantization{{.type = type}, static_scale} : InputQuantization{per_token};
+    double largest = 0;
+    for (const float w : matrix.values) largest = std::fmax(largest, std::fabs(w));
     for (const Isa isa : Isas()) {
       const ComputeContext context = MakeComputeContext(&pool, isa);
       const auto linear = Linear::Load({matrix.Source()}, context);
       ASSERT_TRUE(linear.ok()) << linear.status();
-      EXPECT_EQ(linear->data_path()[0].activation, static_scale > 0 ? "int8 static per tensor" : "int8 dynamic per token");
+      EXPECT_EQ(linear->data_path()[0].activation,
+                absl::StrCat(type == kInt ? "int8" : "fp8", static_scale > 0 ? " static per tensor" : " dynamic per token"));
+      EXPECT_EQ(linear->data_path()[0].emulated, type == kInt ? "" : "fp8 as bf16");
       std::vector<float> out(3 * 40);
       linear->Run(context, MakeInput(context, *linear, activation.data(), 3, 160), 0, 3, out.data(), 40);
       for (int64_t r = 0; r < 3; ++r) {
         std::vector<float> row;
         for (int64_t i = 0; i < 160; ++i) row.push_back(ToFloat(bfloat16{activation[r * 160 + i]}));
         for (int64_t o = 0; o < 40; ++o) {
-          ASSERT_NEAR(out[r * 40 + o], Int8Product(matrix, o, row, static_scale), 1e-3) << IsaName(isa) << " " << r << " " << o;
+          ASSERT_NEAR(out[r * 40 + o], QuantizedProduct(matrix, o, row, static_scale), 1e-4 * largest * 160)
+              << IsaName(isa) << " " << r << " " << o;
         }
       }
     }

@@ -87,6 +87,18 @@ inline TestMatrix RandomQuantized(const std::string& name, int64_t out, int64_t 
   return m;
 }
 
+// e4m3 codes, none of them NaN.
+inline TestMatrix RandomFp8(const std::string& name, int64_t out, int64_t in, int64_t group_size, uint64_t seed) {
+  TestMatrix m = RandomQuantized(name, out, in, 8, group_size, TestOffset::kSymmetric, seed, "float-quantized");
+  QuantizedTensor& q = *m.quantized;
+  q.type = QuantizationType::kFloat;
+  for (uint8_t& code : q.code) {
+    if ((code & 0x7F) == 0x7F) code = 0;
+  }
+  for (int64_t o = 0; o < out; ++o) q.DequantizeRow(o, absl::MakeSpan(m.values).subspan(o * in, in));
+  return m;
+}
+
 inline std::vector<uint16_t> RandomActivations(int64_t count, uint64_t seed) {
   RandomStream random(seed);
   std::vector<uint16_t> bits(count);

@@ -1,6 +1,7 @@
 // Row invariance: the logits of a token are the same bits whatever else is in the batch, wherever its prefill was cut, however many
 // threads run and wherever its blocks lie. For every instruction set of this CPU and every kind of weights.
 #include <cstring>
+#include <optional>
 #include <ostream>
 
 #include "base/random.h"
@@ -18,15 +19,28 @@ constexpr int64_t kVocab = 200;   // no multiple of the GEMM panel
 struct Variant {
   const char* name;
   const char* model_type;
-  int bits;  // 16: dense
-  int64_t group_size;
+  int bits;            // 16: dense
+  int64_t group_size;  // 0: per channel
+  std::optional<InputQuantization> input;
 };
+
+constexpr QuantizationArgs kInt8Token{.strategy = QuantizationStrategy::kToken, .dynamic = true};
+constexpr QuantizationArgs kFp8Token{.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kToken, .dynamic = true};
+constexpr QuantizationArgs kFp8Tensor{.type = QuantizationType::kFloat};
 
 void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.model_type << ", " << variant.bits << " bits"; }
 
-constexpr Variant kVariants[] = {
-    {"llama_bf16", "llama", 16, 0},          {"llama_w4", "llama", 4, 32},          {"qwen2_w8", "qwen2", 8, 96},
-    {"qwen3_w4_wide_group", "qwen3", 4, 96}, {"gemma3_bf16", "gemma3_text", 16, 0},
+const Variant kVariants[] = {
+    {"llama_bf16", "llama", 16, 0},
+    {"llama_w4", "llama", 4, 32},
+    {"qwen2_w8", "qwen2", 8, 96},
+    {"qwen3_w4_wide_group", "qwen3", 4, 96},
+    {"gemma3_bf16", "gemma3_text", 16, 0},
+    {"llama_w8a8", "llama", 8, 0, InputQuantization{kInt8Token}},
+    {"qwen2_w4a8", "qwen2", 4, 32, InputQuantization{kInt8Token}},
+    {"llama_w8a8_static", "llama", 8, 0, InputQuantization{{}, 0.05f}},
+    {"llama_fp8_dynamic", "llama", 8, 0, InputQuantization{kFp8Token}},
+    {"qwen3_fp8_static", "qwen3", 8, 0, InputQuantization{kFp8Tensor, 0.05f}},
 };
 
 std::unique_ptr<SyntheticArtifact> MakeArtifact(const Variant& variant) {
@@ -35,7 +49,9 @@ std::unique_ptr<SyntheticArtifact> MakeArtifact(const Variant& variant) {
                  {"max_position_embeddings", 1024},  {"tie_word_embeddings", true}};
   if (std::string(variant.model_type) == "gemma3_text") config.update({{"sliding_window", 20}, {"sliding_window_pattern", 2}});
   auto artifact = SyntheticArtifact::Random(config, 11);
-  if (variant.bits < 16) artifact->QuantizeLayers(variant.bits, variant.group_size);
+  const QuantizationType type = variant.input.has_value() ? variant.input->args.type : QuantizationType::kInt;
+  if (variant.bits < 16) artifact->QuantizeLayers(variant.bits, variant.group_size, type);
+  if (variant.input.has_value()) artifact->SetInput(*variant.input);
   return artifact;
 }
 

@@ -115,28 +115,40 @@ class QuantizedActivationsTest(harness.Case):
         self.assertEqual(stored["model.layers.0.mlp.gate_proj.weight_scale"][1].shape, (2, 1))
         self.assertEqual(stored["model.layers.0.self_attn.k_proj.weight_scale"][1].shape, (1, 1))
         self.assertEqual(self.group_of(out)[1]["weights"]["block_structure"], [128, 128])
+        for layer in self.layers(out):
+            self.assertEqual(layer["activation"], "bf16 (declared fp8 dynamic per group of 128)")
+            self.assertEqual((layer["group_size"], layer["emulated"]), (128, "fp8 as bf16"))
+            self.assertTrue(any("no kernel multiplies" in reason for reason in layer["refused"]))
+        self.assertEqual(run_json("inspect", out)["data_path"], "FP8_BLOCK/bf16")
+        self.assertExit(run("run", out, "The loom", "--max-tokens", 4), 0)
 
     def test_schemes_that_need_data_are_refused(self):
         for scheme in ("FP8", "W8A8_STATIC"):
             self.assertExit(run("quantize", self.model, "-o", self.scratch / "refused", "--scheme", scheme), 4, "calibration")
 
     def test_inspect_declares_the_path(self):
-        for scheme, activation, weight in (("W8A8", "int8 dynamic per token", "w8g"), ("W4A8", "int8 dynamic per row and group of 64", "w4g")):
-            for layer in self.layers(self.quantize(scheme)):
-                self.assertEqual(layer["activation"], activation)
-                self.assertEqual(layer["packing"], "int-quantized")
-                self.assertTrue(layer["accumulator"].startswith("int32"), layer["accumulator"])
-                self.assertTrue(layer["kernel"].startswith(f"gemm_int8_{weight}_f32__"), layer["kernel"])
-            self.assertEqual(run_json("inspect", self.quantize(scheme))["data_path"], f"{scheme}/int8")
-            self.assertEqual(run_json("inspect", self.quantize(scheme), "--activations", "bf16")["data_path"], f"{scheme}/int8")
+        for scheme, activation, packing, accumulator, kernel in (
+                ("W8A8", "int8 dynamic per token", "int-quantized", "int32", "gemm_int8_w8g_f32__"),
+                ("W4A8", "int8 dynamic per row and group of 32", "int-quantized", "int32", "gemm_int8_w4g_f32__"),
+                ("FP8_DYNAMIC", "fp8 dynamic per token", "float-quantized", "f32", "gemm_fp8_f8g_f32__")):
+            out = self.quantize(scheme, *(["--group-size", 32] if scheme == "W4A8" else []))
+            for layer in self.layers(out):
+                self.assertEqual((layer["activation"], layer["packing"]), (activation, packing))
+                self.assertTrue(layer["accumulator"].startswith(accumulator), layer["accumulator"])
+                self.assertTrue(layer["kernel"].startswith(kernel), layer["kernel"])
+                self.assertEqual(layer["emulated"], "fp8 as bf16" if scheme == "FP8_DYNAMIC" else None)
+            path = f"{scheme}/{activation.split()[0]}"
+            self.assertEqual(run_json("inspect", out)["data_path"], path)
+            self.assertEqual(run_json("inspect", out, "--activations", "bf16")["data_path"], path)
+        self.assertIn("(emulated: fp8 as bf16)", run("inspect", out).stdout)
 
     def test_forecast_and_resident_agree(self):
-        for scheme in ("W8A8", "W4A8"):
+        for scheme in ("W8A8", "W4A8", "FP8_DYNAMIC"):
             memory = run_json("inspect", self.quantize(scheme))["memory"]
             self.assertAlmostEqual(memory["forecast"]["total"] / memory["actual"]["total"], 1, delta=0.01)
 
     def test_quality_is_finite_and_the_same_for_any_number_of_threads(self):
-        for scheme, limit in (("W8A8", 0.5), ("W4A8", 20)):
+        for scheme, limit in (("W8A8", 0.5), ("W4A8", 20), ("FP8_DYNAMIC", 2)):
             one, two = (self.quality(self.quantize(scheme), threads) for threads in (1, 2))
             self.assertEqual(one["metrics"], two["metrics"])
             self.assertGreater(one["metrics"]["kl_mean"]["value"], 0)
@@ -157,8 +169,9 @@ class QuantizedActivationsTest(harness.Case):
         return out
 
     def test_a_static_artifact_runs(self):
-        # The inputs of these layers stay below 8; v_proj has a scale of its own.
-        out = self.with_static_scales("static", lambda module: 0.0625 if module.endswith("v_proj") else 0.03125)
+        # Of what a norm or the attention gives, few values are clamped; v_proj has a scale apart from q_proj and k_proj.
+        scales = {"v_proj": 0.0625, "o_proj": 0.0625, "down_proj": 0.25}
+        out = self.with_static_scales("static", lambda module: scales.get(module.rsplit(".")[-1], 0.03125))
         for layer in self.layers(out):
             self.assertEqual(layer["activation"], "int8 static per tensor")
         self.assertEqual(run_json("inspect", out)["data_path"], "W8A8_STATIC/int8")
