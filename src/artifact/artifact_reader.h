@@ -27,8 +27,8 @@ struct Weight {
   std::optional<TensorView> dense;  // F32, F16 or BF16; borrowed from the reader or from `storage`
   std::optional<QuantizedTensor> quantized;
   std::optional<InputQuantization> input;  // of a quantized weight whose layer multiplies quantized activations
-  std::shared_ptr<const Tensor> storage;  // owns `dense` when it had to be rearranged
-  int64_t stored_bytes = 0;               // in the file, scales and zero points included
+  std::shared_ptr<const Tensor> storage;   // owns `dense` when it had to be rearranged
+  int64_t stored_bytes = 0;                // in the file, scales and zero points included
 };
 
 // What the container knows of the tokenizer; the tokenizer module turns it into a Tokenizer.

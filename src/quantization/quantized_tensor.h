@@ -17,9 +17,9 @@
 namespace pith {
 
 struct QuantizedTensor {
-  int64_t out = 0;                    // rows
-  int64_t in = 0;                     // columns
-  int bits = 8;                       // 2..8: codes lie in [0, 2^bits)
+  int64_t out = 0;  // rows
+  int64_t in = 0;   // columns
+  int bits = 8;     // 2..8: codes lie in [0, 2^bits)
   QuantizationType type = QuantizationType::kInt;
   int64_t group_size = 0;             // divides `in`; == in for per-channel (per-tensor scales are repeated per row)
   std::vector<uint8_t> code;          // [out, in]
