@@ -154,12 +154,13 @@ class QuantizedActivationsTest(harness.Case):
             self.assertGreater(one["metrics"]["kl_mean"]["value"], 0)
             self.assertLess(one["metrics"]["kl_mean"]["value"], limit)
 
-    def with_static_scales(self, name, scale_of):
-        """The W8A8 artifact with input_scale tensors: scale_of(module) -> float."""
-        source, out = self.quantize("W8A8"), self.scratch / name
+    def with_static_scales(self, name, scale_of, scheme="W8A8"):
+        """An artifact with input_scale tensors: scale_of(module) -> float."""
+        source, out = self.quantize(scheme), self.scratch / name
         shutil.copytree(source, out)
         config = json.loads((out / "config.json").read_text())
-        config["quantization_config"]["config_groups"]["group_0"]["input_activations"] = {**INT8_TOKEN, "strategy": "tensor", "dynamic": False}
+        group = config["quantization_config"]["config_groups"]["group_0"]
+        group["input_activations"] = {**group["input_activations"], "strategy": "tensor", "dynamic": False}
         (out / "config.json").write_text(json.dumps(config))
         tensors = dict(read_safetensors(source / "model.safetensors"))
         for weight in [n for n in tensors if n.endswith("_proj.weight")]:
@@ -179,6 +180,15 @@ class QuantizedActivationsTest(harness.Case):
         self.assertLess(quality["metrics"]["kl_mean"]["value"], 2)
         self.assertEqual(quality["metrics"], self.quality(out, threads=1)["metrics"])
         self.assertExit(run("run", out, "The loom", "--max-tokens", 4), 0)
+
+    def test_a_static_fp8_artifact_runs(self):
+        out = self.with_static_scales("static-fp8", lambda module: 0.125, scheme="FP8_DYNAMIC")
+        for layer in self.layers(out):
+            self.assertEqual((layer["activation"], layer["emulated"]), ("fp8 static per tensor", "fp8 as bf16"))
+        self.assertEqual(run_json("inspect", out)["data_path"], "FP8/fp8")  # whatever weights share a scale
+        quality = self.quality(out)
+        self.assertLess(quality["metrics"]["kl_mean"]["value"], 2)
+        self.assertEqual(quality["metrics"], self.quality(out, threads=1)["metrics"])
 
     def test_a_broken_static_scale_is_named(self):
         out = self.with_static_scales("nan", lambda module: float("nan") if module.endswith("1.mlp.up_proj") else 0.03125)
