@@ -69,6 +69,15 @@ struct IntegerActivation {
   const int32_t* sum = nullptr;  // [m, k / step()], dense: sums of the integers of each step
 };
 
+// Activations that were left out of the integers (LLM.int8(), Dettmers et al. 2022: doi.org/10.48550/arXiv.2208.07339). Their integers are
+// zero; their products with the weights are added in f32 by GemmKernelEntry::add_outliers.
+struct OutlierActivation {
+  const int32_t* count = nullptr;  // [m], outliers of each row; null: no row has any
+  const int32_t* index = nullptr;  // [m, up to k], rows `stride` elements apart: their k, ascending
+  const float* value = nullptr;    // the same shape
+  int64_t stride = 0;
+};
+
 struct GemmParams {
   GemmProblem problem;
   const uint8_t* weight = nullptr;       // prepacked by the same kernel row, 64-byte aligned
@@ -76,6 +85,7 @@ struct GemmParams {
   int64_t activation_stride = 0;
   const float* activation_scale = nullptr;  // kFp8: [m]; multiplies the sum over k, before the bias
   IntegerActivation integer;                // kInt16, kInt8
+  OutlierActivation outlier;                // kInt8, and read by add_outliers only
   int64_t m = 0;                            // >= 1
   const float* bias = nullptr;              // [n] or null
   float* out = nullptr;                     // [m, n], rows `out_stride` floats apart

@@ -275,6 +275,81 @@ TEST(IntegerGemm, RowsReadBackAsTheWeightsTheyStandFor) {
   }
 }
 
+// Outliers of three rows: none, one, and every fifth k.
+struct Outliers {
+  std::vector<int32_t> count, index;
+  std::vector<float> value;
+
+  Outliers(int64_t k, uint64_t seed) : index(3 * k, -1), value(3 * k) {
+    RandomStream random(seed);
+    const int64_t step[] = {k + 1, k, 5};
+    for (int64_t r = 0; r < 3; ++r) {
+      int32_t n = 0;
+      for (int64_t i = r == 1 ? k - 1 : step[r] - 1; i < k; i += step[r], ++n) {
+        index[r * k + n] = static_cast<int32_t>(i);
+        value[r * k + n] = 6.0f + 10.0f * random.Uniform();
+      }
+      count.push_back(n);
+    }
+  }
+  OutlierActivation View(int64_t row, int64_t k) const {
+    return {.count = count.data() + row, .index = index.data() + row * k, .value = value.data() + row * k, .stride = k};
+  }
+};
+
+// Adds the outliers of the rows [row, row + m) to `out` [m, n], panels [begin, end).
+void AddOutliers(const Prepacked& prepacked, const GemmKernelEntry* kernel, const Outliers& outliers, const GemmProblem& p, int64_t row,
+                 int64_t m, int64_t begin, int64_t end, std::vector<float>& out) {
+  kernel->add_outliers({.problem = p,
+                        .weight = prepacked.weight(),
+                        .outlier = outliers.View(row, p.k),
+                        .m = m,
+                        .out = out.data(),
+                        .out_stride = p.n,
+                        .panel_begin = begin,
+                        .panel_end = end});
+}
+
+TEST(IntegerGemm, OutliersAddTheirProductsWithTheWeights) {
+  for (const GemmProblem& p : Problems(33)) {
+    if (p.bits <= 4 || p.activation != GemmActivation::kInt8) continue;
+    const Case c = MakeCase(p, 19);
+    const Outliers outliers(p.k, 20);
+    std::vector<float> first;
+    for (const GemmKernelEntry* kernel : RunnableKernels(p)) {
+      ASSERT_NE(kernel->add_outliers, nullptr) << kernel->name;
+      const Prepacked prepacked(c, kernel);
+      const std::vector<float> before = prepacked.Run(0, 3);
+      std::vector<float> out = before;
+      AddOutliers(prepacked, kernel, outliers, p, 0, 3, 0, 3, out);
+      std::vector<float> weights(p.k);
+      for (int64_t n = 0; n < p.n; ++n) {
+        kernel->read_row(p, prepacked.weight(), n, weights.data());
+        EXPECT_EQ(out[n], before[n]) << kernel->name;  // a row without outliers
+        for (int64_t r = 1; r < 3; ++r) {
+          float sum = 0;
+          for (int32_t o = 0; o < outliers.count[r]; ++o) sum += outliers.value[r * p.k + o] * weights[outliers.index[r * p.k + o]];
+          ASSERT_EQ(out[r * p.n + n], before[r * p.n + n] + sum) << kernel->name << ", " << Name(p) << ", row " << r << ", column " << n;
+        }
+      }
+      if (first.empty()) first = out;
+      EXPECT_EQ(out, first) << kernel->name;
+      // A row alone, and panel by panel.
+      for (int64_t r = 0; r < 3; ++r) {
+        std::vector<float> alone = prepacked.Run(r, 1);
+        for (const int64_t panel : {2, 0, 1}) AddOutliers(prepacked, kernel, outliers, p, r, 1, panel, panel + 1, alone);
+        EXPECT_EQ(alone, std::vector<float>(out.begin() + r * p.n, out.begin() + (r + 1) * p.n)) << kernel->name;
+      }
+    }
+  }
+}
+
+TEST(IntegerGemm, RowsOfOneByteCodesTakeOutliers) {
+  for (const GemmKernelEntry* row : AllGemmKernels()) {
+    EXPECT_EQ(row->add_outliers != nullptr, row->weight == GemmWeight::kW8Grouped && row->activation == GemmActivation::kInt8) << row->name;
+  }
+}
+
 TEST(IntegerGemm, RefusesWhatItCannotSumExactly) {
   GemmProblem p{.n = 16, .k = 131072, .group_size = 131072, .bits = 8, .activation = GemmActivation::kInt8, .activation_group = 131072};
   EXPECT_TRUE(RunnableKernels(p).empty());

@@ -42,6 +42,9 @@ struct GemmKernelEntry {
   void (*read_row)(const GemmProblem&, const uint8_t* weight, int64_t n, float* out);
   // nullptr, or which type stands in for one that the instruction set cannot multiply (static text: "fp8 as bf16").
   const char* emulated = nullptr;
+  // int8 rows of one-byte codes, else null. After `run`, for the same panels: out[r][n] += the sum over the outliers of row r, ascending,
+  // of value * weight[n][index]; nothing where a row has none. Every product, sum and dequantized weight is rounded to f32.
+  void (*add_outliers)(const GemmParams&) = nullptr;
 };
 
 // One row per operator; which pointer is set says which operator it is (exactly one, but attention comes with its combine).

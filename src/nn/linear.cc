@@ -146,8 +146,10 @@ void Linear::Run(const ComputeContext& context, const LinearInput& input, int64_
         params.activation_scale = input.Fp8Scales(segment.input, row);
       } else {
         params.integer = input.Integers(segment.input, row);
+        params.outlier = input.Outliers(segment.input, row);
       }
       segment.kernel->run(params);
+      if (params.outlier.count != nullptr) segment.kernel->add_outliers(params);
     }
   });
 }

@@ -1,5 +1,7 @@
 #include "nn/linear_input.h"
 
+#include <cmath>
+
 #include "base/check.h"
 #include "base/float_types.h"
 
@@ -8,6 +10,20 @@ namespace {
 
 template <typename T> T* As(AlignedBuffer& buffer) { return reinterpret_cast<T*>(buffer.data()); }
 template <typename T> const T* As(const AlignedBuffer& buffer) { return reinterpret_cast<const T*>(buffer.data()); }
+
+// Moves the magnitudes of a row that are at least `threshold` to `index` and `value`, room for dim each; returns how many. `kept` [dim]:
+// the row with zeros in their places.
+int32_t SplitOutliers(const float* x, int64_t dim, float threshold, float* kept, int32_t* index, float* value) {
+  int32_t count = 0;
+  for (int64_t i = 0; i < dim; ++i) {
+    const bool outlier = std::abs(x[i]) >= threshold;
+    kept[i] = outlier ? 0.0f : x[i];
+    index[count] = static_cast<int32_t>(i);  // without a branch: taken back by the next one if it is none
+    value[count] = x[i];
+    count += outlier ? 1 : 0;
+  }
+  return count;
+}
 
 }  // namespace
 
@@ -32,6 +48,12 @@ void LinearInput::Activate(const InputFormat& format, int64_t rows, int64_t dim)
   if (format.kind == GemmActivation::kInt16) form->low.Reserve(rows * dim);
   form->scale.Reserve(rows * (dim / format.group_size) * static_cast<int64_t>(sizeof(float)));
   form->sum.Reserve(rows * (dim / format.sum_group) * static_cast<int64_t>(sizeof(int32_t)));
+  if (format.outlier_threshold > 0) {
+    DCHECK(format.kind == GemmActivation::kInt8);
+    form->outlier_count.Reserve(rows * static_cast<int64_t>(sizeof(int32_t)));
+    form->outlier_index.Reserve(rows * dim * static_cast<int64_t>(sizeof(int32_t)));
+    form->outlier_value.Reserve(rows * dim * static_cast<int64_t>(sizeof(float)));
+  }
 }
 
 void LinearInput::Prepare(absl::Span<const InputFormat> formats, int64_t rows, int64_t dim, bool keep_bf16) {
@@ -43,7 +65,10 @@ void LinearInput::Prepare(absl::Span<const InputFormat> formats, int64_t rows, i
 
 int64_t LinearInput::bytes() const {
   size_t bytes = 0;
-  for (const Form& form : forms_) bytes += form.high.size() + form.low.size() + form.scale.size() + form.sum.size();
+  for (const Form& form : forms_) {
+    bytes += form.high.size() + form.low.size() + form.scale.size() + form.sum.size();
+    bytes += form.outlier_count.size() + form.outlier_index.size() + form.outlier_value.size();
+  }
   return static_cast<int64_t>(bytes);
 }
 
@@ -68,22 +93,38 @@ void LinearInput::Store(const ComputeContext& context, int64_t row, int64_t coun
                                                  .scale = As<float>(form.scale) + row});
       continue;
     }
-    const int64_t groups = dim_ / format.group_size, sums = dim_ / format.sum_group;
-    context.operators.quantize_activation({.x = x,
-                                           .x_stride = x_stride,
-                                           .num_rows = count,
-                                           .dim = dim_,
-                                           .group_size = format.group_size,
-                                           .sum_group = format.sum_group,
-                                           .static_scale = format.static_scale,
-                                           .high = As<int8_t>(form.high) + row * dim_,
-                                           .low = format.kind == GemmActivation::kInt16 ? As<int8_t>(form.low) + row * dim_ : nullptr,
-                                           .out_stride = dim_,
-                                           .scale = As<float>(form.scale) + row * groups,
-                                           .scale_stride = groups,
-                                           .sum = As<int32_t>(form.sum) + row * sums,
-                                           .sum_stride = sums});
+    if (format.outlier_threshold == 0) {
+      StoreIntegers(context, form, row, count, x, x_stride);
+      continue;
+    }
+    static thread_local std::vector<float> kept;
+    kept.resize(static_cast<size_t>(dim_));
+    for (int64_t r = 0; r < count; ++r) {
+      As<int32_t>(form.outlier_count)[row + r] = SplitOutliers(x + r * x_stride, dim_, format.outlier_threshold, kept.data(),
+                                                               As<int32_t>(form.outlier_index) + (row + r) * dim_,
+                                                               As<float>(form.outlier_value) + (row + r) * dim_);
+      StoreIntegers(context, form, row + r, 1, kept.data(), dim_);
+    }
   }
+}
+
+void LinearInput::StoreIntegers(const ComputeContext& context, Form& form, int64_t row, int64_t count, const float* x, int64_t x_stride) {
+  const InputFormat& format = form.format;
+  const int64_t groups = dim_ / format.group_size, sums = dim_ / format.sum_group;
+  context.operators.quantize_activation({.x = x,
+                                         .x_stride = x_stride,
+                                         .num_rows = count,
+                                         .dim = dim_,
+                                         .group_size = format.group_size,
+                                         .sum_group = format.sum_group,
+                                         .static_scale = format.static_scale,
+                                         .high = As<int8_t>(form.high) + row * dim_,
+                                         .low = format.kind == GemmActivation::kInt16 ? As<int8_t>(form.low) + row * dim_ : nullptr,
+                                         .out_stride = dim_,
+                                         .scale = As<float>(form.scale) + row * groups,
+                                         .scale_stride = groups,
+                                         .sum = As<int32_t>(form.sum) + row * sums,
+                                         .sum_stride = sums});
 }
 
 void LinearInput::StoreBf16(const ComputeContext& context, int64_t row, int64_t count, const uint16_t* x, int64_t x_stride) {
@@ -116,6 +157,15 @@ IntegerActivation LinearInput::Integers(const InputFormat& format, int64_t row) 
           .stride = dim_,
           .scale = As<float>(form.scale) + row * (dim_ / format.group_size),
           .sum = As<int32_t>(form.sum) + row * (dim_ / format.sum_group)};
+}
+
+OutlierActivation LinearInput::Outliers(const InputFormat& format, int64_t row) const {
+  if (format.outlier_threshold == 0) return {};
+  const Form& form = Find(format);
+  return {.count = As<int32_t>(form.outlier_count) + row,
+          .index = As<int32_t>(form.outlier_index) + row * dim_,
+          .value = As<float>(form.outlier_value) + row * dim_,
+          .stride = dim_};
 }
 
 const uint16_t* LinearInput::Fp8Values(const InputFormat& format, int64_t row) const {

@@ -25,6 +25,9 @@ struct InputFormat {
   int64_t sum_group = 0;   // integers: k whose sum the kernel wants, GemmProblem::step()
   float static_scale = 0;  // > 0: the scale of every group (integers) or row (fp8)
 
+  // int8: > 0 keeps magnitudes of at least this out of the integers and their scales, as outliers of their row.
+  float outlier_threshold = 0;
+
   friend bool operator==(const InputFormat&, const InputFormat&) = default;
 };
 
@@ -45,6 +48,8 @@ class LinearInput {
   const uint16_t* bf16() const;
   // The integers of row `row` and those behind it. The format was given to Prepare.
   IntegerActivation Integers(const InputFormat& format, int64_t row) const;
+  // The outliers of row `row` and those behind it; without a threshold none. The same format.
+  OutlierActivation Outliers(const InputFormat& format, int64_t row) const;
   // The e4m3 values of row `row` and those behind it as bf16 bits [.., dim], contiguous, and their scales, one per row: what GemmParams
   // calls activation and activation_scale. The format, of kind kFp8, was given to Prepare.
   const uint16_t* Fp8Values(const InputFormat& format, int64_t row) const;
@@ -56,7 +61,9 @@ class LinearInput {
     bool active = false;      // in use since the last Prepare
     AlignedBuffer high, low;  // bf16 bits, or integer planes
     AlignedBuffer scale, sum;
+    AlignedBuffer outlier_count, outlier_index, outlier_value;
   };
+  void StoreIntegers(const ComputeContext& context, Form& form, int64_t row, int64_t count, const float* x, int64_t x_stride);
   const Form& Find(const InputFormat& format) const;
   void Activate(const InputFormat& format, int64_t rows, int64_t dim);
 

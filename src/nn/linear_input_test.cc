@@ -43,6 +43,42 @@ TEST_F(LinearInputTest, HoldsEveryFormOfItsRows) {
   }
 }
 
+TEST_F(LinearInputTest, OutliersAreLeftOutOfIntegersAndScales) {
+  const InputFormat plain{GemmActivation::kInt8, kDim, kDim};
+  InputFormat format = plain;
+  format.outlier_threshold = 6.0f;
+  for (float& x : x_) x = std::min(std::max(x, -3.0f), 3.0f);
+  std::vector<float> with = x_, without = x_;  // row 0: none; row 1: 6 and -50; row 2: the last element
+  const auto set = [&](int64_t row, int64_t i, float value) {
+    with[row * kStride + i] = value;
+    without[row * kStride + i] = 0.0f;
+  };
+  set(1, 3, 6.0f);
+  set(1, 30, -50.0f);
+  set(2, kDim - 1, 1e9f);
+  with[kStride + 4] = without[kStride + 4] = 5.99f;
+  LinearInput input, expected;
+  input.Prepare({plain, format}, 3, kDim);
+  expected.Prepare({plain}, 3, kDim);
+  input.Store(context_, 0, 1, with.data(), kStride);
+  input.Store(context_, 1, 2, with.data() + kStride, kStride);
+  expected.Store(context_, 0, 3, without.data(), kStride);
+  for (int64_t r = 0; r < 3; ++r) {
+    const IntegerActivation a = input.Integers(format, r), b = expected.Integers(plain, r);
+    EXPECT_EQ(*a.scale, *b.scale);
+    EXPECT_EQ(*a.sum, *b.sum);
+    EXPECT_EQ(std::vector<int8_t>(a.high, a.high + kDim), std::vector<int8_t>(b.high, b.high + kDim));
+  }
+  EXPECT_EQ(input.Outliers(plain, 0).count, nullptr);
+  const OutlierActivation all = input.Outliers(format, 0), second = input.Outliers(format, 1), third = input.Outliers(format, 2);
+  EXPECT_EQ(std::vector<int32_t>(all.count, all.count + 3), std::vector<int32_t>({0, 2, 1}));
+  EXPECT_EQ(std::vector<int32_t>(second.index, second.index + 2), std::vector<int32_t>({3, 30}));
+  EXPECT_EQ(std::vector<float>(second.value, second.value + 2), std::vector<float>({6.0f, -50.0f}));
+  EXPECT_EQ(*third.index, kDim - 1);
+  EXPECT_EQ(*third.value, 1e9f);
+  EXPECT_EQ(second.index + second.stride, third.index);
+}
+
 TEST_F(LinearInputTest, Fp8HasAScalePerRowOrAStaticOne) {
   const InputFormat dynamic{.kind = GemmActivation::kFp8}, fixed{.kind = GemmActivation::kFp8, .static_scale = 0.01f};
   LinearInput input;

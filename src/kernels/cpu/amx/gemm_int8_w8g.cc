@@ -1,6 +1,7 @@
 // 5..8 bit codes in groups times int8 activations.
 // Arithmetic: gemm_integer_driver.h; loops there and in gemm_integer_tiles.h; layout: gemm_layout.h.
 #include "kernels/cpu/amx/gemm_integer_tiles.h"
+#include "kernels/cpu/gemm_outliers.h"
 #include "kernels/cpu/gemm_prepack.h"
 #include "kernels/cpu/tables.h"
 
@@ -18,6 +19,7 @@ const GemmKernelEntry gemm_int8_w8g_f32__amx = {
     .prepack = PrepackI8,
     .run = RunTiledGemm<I8Format, 1>,
     .read_row = ReadI8Row,
+    .add_outliers = AddI8Outliers,
 };
 
 }  // namespace pith

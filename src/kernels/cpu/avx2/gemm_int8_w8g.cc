@@ -1,6 +1,7 @@
 // 5..8 bit codes in groups times int8 activations.
 // Arithmetic and loops: gemm_integer_driver.h; layout: gemm_layout.h.
 #include "kernels/cpu/avx2/gemm_integer_lanes.h"
+#include "kernels/cpu/gemm_outliers.h"
 #include "kernels/cpu/gemm_prepack.h"
 #include "kernels/cpu/tables.h"
 
@@ -18,6 +19,7 @@ const GemmKernelEntry gemm_int8_w8g_f32__avx2 = {
     .prepack = PrepackI8,
     .run = RunIntegerGemm<IntegerLanes<false>, I8Format, 1>,
     .read_row = ReadI8Row,
+    .add_outliers = AddI8Outliers,
 };
 
 }  // namespace pith
