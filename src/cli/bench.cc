@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kVerifyPasses = 8;  // in one sample: one pass alone is short beside the clock and the scheduler
 
 struct Options {
-  GemmActivation activations = GemmActivation::kInt16;
+  WeightOnlyActivation activations;
   std::string model, output = "md";
   std::vector<int64_t> prompt = {512}, gen = {128}, depth = {0}, batch = {1}, rows = {1, 2, 3, 4, 5, 6, 8, 16};
   std::vector<int> threads = {0};

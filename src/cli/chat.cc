@@ -15,7 +15,7 @@ namespace pith {
 namespace {
 
 struct Options {
-  GemmActivation activations = GemmActivation::kInt16;
+  WeightOnlyActivation activations;
   std::string model, system;
   int64_t context = 0;
   GenerationFlags generation{.temperature = 0.7, .max_tokens = 1024};

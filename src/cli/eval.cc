@@ -14,7 +14,7 @@ namespace pith {
 namespace {
 
 struct Options {
-  GemmActivation activations = GemmActivation::kInt16;
+  WeightOnlyActivation activations;
   std::vector<std::string> models;
   std::string reference, data, score = "second-half";
   int64_t context = 512, limit = 0, chunk = 64;

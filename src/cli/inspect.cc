@@ -11,7 +11,7 @@ namespace pith {
 namespace {
 
 struct Options {
-  GemmActivation activations = GemmActivation::kInt16;
+  WeightOnlyActivation activations;
   std::string model;
   bool all = false;
 };

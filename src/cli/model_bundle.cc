@@ -103,7 +103,7 @@ absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path) {
   return bundle;
 }
 
-absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, GemmActivation activations) {
+absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActivation activations) {
   const std::string& path = bundle.reader->path();
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   std::optional<Progress> progress;
@@ -119,7 +119,7 @@ absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, GemmActivation a
   return absl::OkStatus();
 }
 
-absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, GemmActivation activations) {
+absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, WeightOnlyActivation activations) {
   ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(path));
   RETURN_IF_ERROR(LoadWeights(bundle, pool, activations));
   return bundle;

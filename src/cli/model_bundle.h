@@ -30,9 +30,9 @@ struct ModelBundle {
 absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path);
 // The weights of a bundle that LoadModelFiles opened, with progress on stderr. `activations`: what weight-only quantized matrices are
 // multiplied with.
-absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, GemmActivation activations = GemmActivation::kInt16);
+absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActivation activations = {});
 // Both.
-absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, GemmActivation activations = GemmActivation::kInt16);
+absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, WeightOnlyActivation activations = {});
 
 // The tokenizer and the metadata it needs, from whichever container.
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const TokenizerFiles& files);

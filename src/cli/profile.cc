@@ -18,7 +18,7 @@ namespace pith {
 namespace {
 
 struct Options {
-  GemmActivation activations = GemmActivation::kInt16;
+  WeightOnlyActivation activations;
   std::string model, trace, bf16 = "measured";
   int64_t prompt = 128, gen = 32, batch = 1;
   int repeat = 3;

@@ -18,7 +18,7 @@ namespace pith {
 namespace {
 
 struct Options {
-  GemmActivation activations = GemmActivation::kInt16;
+  WeightOnlyActivation activations;
   std::string model, system;
   std::optional<std::string> prompt;  // absent: standard input
   bool chat = false;

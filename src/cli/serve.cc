@@ -19,7 +19,7 @@ namespace pith {
 namespace {
 
 struct Options {
-  GemmActivation activations = GemmActivation::kInt16;
+  WeightOnlyActivation activations;
   std::string model, name;
   ServerConfig server;
   EngineConfig engine;

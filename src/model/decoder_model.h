@@ -23,16 +23,17 @@
 #include "model/decoder_config.h"
 #include "model/forward_batch.h"
 #include "model/layer_observer.h"
+#include "nn/compute_context.h"
 #include "nn/data_path.h"
 #include "nn/profiler.h"
 
 namespace pith {
 
 struct LoadOptions {
-  ThreadPool* pool = nullptr;                                      // borrowed; must outlive the model
-  Isa isa = Isa::kScalar;                                          // usually SelectIsa()
-  GemmActivation weight_only_activation = GemmActivation::kInt16;  // see ComputeContext
-  std::function<void(int64_t done, int64_t total)> progress;       // tensors loaded; may be empty
+  ThreadPool* pool = nullptr;                                 // borrowed; must outlive the model
+  Isa isa = Isa::kScalar;                                     // usually SelectIsa()
+  WeightOnlyActivation weight_only_activation;                // see ComputeContext
+  std::function<void(int64_t done, int64_t total)> progress;  // tensors loaded; may be empty
 };
 
 class DecoderModel {

@@ -15,7 +15,7 @@ void ComputeContext::ForRows(int64_t rows, int64_t elements_per_row, absl::Funct
   pool->ParallelFor(rows, 1, [&](int64_t begin, int64_t end, int) { body(begin, end); });
 }
 
-ComputeContext MakeComputeContext(ThreadPool* pool, Isa isa, GemmActivation weight_only_activation) {
+ComputeContext MakeComputeContext(ThreadPool* pool, Isa isa, WeightOnlyActivation weight_only_activation) {
   return {.pool = pool,
           .isa = isa,
           .weight_only_activation = weight_only_activation,

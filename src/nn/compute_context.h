@@ -13,12 +13,23 @@
 
 namespace pith {
 
+// What weight-only quantized matrices are multiplied with: int16 keeps the accuracy of 16-bit activations, int8 is faster, bf16 plain.
+// int8 with an outlier threshold is LLM.int8(): one scale per row; magnitudes of at least the threshold stay out of it and are multiplied
+// in f32. Matrices of codes of at most 4 bits have no columns to read for that, and take int16 then.
+struct WeightOnlyActivation {
+  GemmActivation kind = GemmActivation::kInt16;
+  float outlier_threshold = 0;  // 0: none
+
+  WeightOnlyActivation() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a kind alone is the usual choice
+  WeightOnlyActivation(GemmActivation kind, float outlier_threshold = 0) : kind(kind), outlier_threshold(outlier_threshold) {}
+};
+
 struct ComputeContext {
   ThreadPool* pool = nullptr;  // borrowed
   Isa isa = Isa::kScalar;
-  // What weight-only quantized matrices are multiplied with: int16 keeps the accuracy of 16-bit activations, int8 is faster, bf16 plain.
   // A matrix that no kernel can run so falls back to bf16, and its data path says why.
-  GemmActivation weight_only_activation = GemmActivation::kInt16;
+  WeightOnlyActivation weight_only_activation;
   Operators operators;
   std::shared_ptr<HugePageArena> arena;  // where layers loaded with this context keep their prepacked weights
 
@@ -27,7 +38,7 @@ struct ComputeContext {
   void ForRows(int64_t rows, int64_t elements_per_row, absl::FunctionRef<void(int64_t, int64_t)> body) const;
 };
 
-ComputeContext MakeComputeContext(ThreadPool* pool, Isa isa, GemmActivation weight_only_activation = GemmActivation::kInt16);
+ComputeContext MakeComputeContext(ThreadPool* pool, Isa isa, WeightOnlyActivation weight_only_activation = {});
 
 // `count` floats of the calling thread, for one row at a time; the next call on the same thread may move them.
 absl::Span<float> RowScratch(int64_t count);

@@ -22,7 +22,7 @@ int64_t ActivationGroup(const GemmProblem& problem) {
 struct Wanted {
   GemmActivation activation = GemmActivation::kBf16;
   int64_t group = 0;  // integers: k that share a scale
-  float static_scale = 0;
+  float static_scale = 0, outlier_threshold = 0;
   std::string text;
   std::string refusal;
 };
@@ -56,14 +56,21 @@ Wanted Declared(GemmWeight family, const InputQuantization& input, const GemmPro
 }
 
 Wanted WeightOnly(GemmWeight family, const GemmProblem& problem, const ComputeContext& context) {
-  if (!IsInteger(family) || context.weight_only_activation == GemmActivation::kBf16) return {};
-  return {.activation = context.weight_only_activation,
-          .group = ActivationGroup(problem),
-          .text = std::string(GemmActivationName(context.weight_only_activation))};
+  const auto [kind, outlier_threshold] = context.weight_only_activation;
+  if (!IsInteger(family) || kind == GemmActivation::kBf16) return {};
+  if (outlier_threshold == 0) return {.activation = kind, .group = ActivationGroup(problem), .text = std::string(GemmActivationName(kind))};
+  if (family == GemmWeight::kW8Grouped) {
+    return {.activation = GemmActivation::kInt8,
+            .group = problem.k,
+            .outlier_threshold = outlier_threshold,
+            .text = absl::StrCat("int8 dynamic per token, outliers from ", outlier_threshold, " in f32")};
+  }
+  const GemmActivation exact = GemmActivation::kInt16;
+  return {.activation = exact, .group = ActivationGroup(problem), .text = std::string(GemmActivationName(exact))};
 }
 
-InputFormat FormatOf(const GemmProblem& problem, float static_scale) {
-  InputFormat format{.kind = problem.activation, .static_scale = static_scale};
+InputFormat FormatOf(const GemmProblem& problem, const Wanted& wanted) {
+  InputFormat format{.kind = problem.activation, .static_scale = wanted.static_scale, .outlier_threshold = wanted.outlier_threshold};
   if (problem.activation == GemmActivation::kInt16 || problem.activation == GemmActivation::kInt8) {
     format.group_size = problem.activation_group;
     format.sum_group = problem.step();
@@ -83,7 +90,7 @@ absl::StatusOr<LinearKernel> SelectLinearKernel(GemmWeight family, const std::op
     problem.activation_group = wanted.group;
     absl::StatusOr<GemmSelection> selection = SelectGemm(family, problem, context.isa, &refused);
     if (selection.ok()) {
-      return LinearKernel{selection->kernel, FormatOf(problem, wanted.static_scale), wanted.text, std::move(selection->refused)};
+      return LinearKernel{selection->kernel, FormatOf(problem, wanted), wanted.text, std::move(selection->refused)};
     }
     problem.activation = GemmActivation::kBf16;
     problem.activation_group = 0;

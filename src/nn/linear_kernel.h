@@ -29,8 +29,8 @@ struct LinearKernel {
 //   int8 per group; int8 static per tensor                                as declared
 //   fp8 with a scale per token, or static, fp8 weights                    as declared
 // Dynamic scales per tensor become scales per row, so that a row does not depend on its neighbours. Everything else, and what no kernel can
-// run, is multiplied with bf16. Without `input` weight-only matrices take what the context asks for, else bf16. Every refusal is kept.
-// Errors: kUnimplemented listing every refusal.
+// run, is multiplied with bf16. Without `input` weight-only matrices take what the context asks for (WeightOnlyActivation), else bf16.
+// Every refusal is kept. Errors: kUnimplemented listing every refusal.
 absl::StatusOr<LinearKernel> SelectLinearKernel(GemmWeight family, const std::optional<InputQuantization>& input, GemmProblem& problem,
                                                 const ComputeContext& context);
 

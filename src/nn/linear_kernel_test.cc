@@ -26,7 +26,7 @@ struct Chosen {
 class LinearKernelTest : public testing::Test {
  protected:
   Chosen Choose(int bits, int64_t group_size, const std::optional<InputQuantization>& input, Isa isa = Isa::kScalar,
-                GemmActivation weight_only = GemmActivation::kInt16, QuantizationType type = QuantizationType::kInt) {
+                WeightOnlyActivation weight_only = {}, QuantizationType type = QuantizationType::kInt) {
     Chosen chosen{.problem = {.n = 32, .k = 384, .group_size = group_size, .bits = bits}};
     const auto kernel = SelectLinearKernel(GemmWeightFamily(bits, type), input, chosen.problem,
                                            MakeComputeContext(&pool_, isa, weight_only));
@@ -53,6 +53,20 @@ TEST_F(LinearKernelTest, Int8PerTokenOfWeightsInGroupsHasTheFinerScales) {
   EXPECT_EQ(chosen.kernel.activation, "int8 dynamic per row and group of 64");
   EXPECT_EQ(chosen.kernel.input, (InputFormat{.kind = GemmActivation::kInt8, .group_size = 64, .sum_group = 64}));
   EXPECT_EQ(Choose(4, 192, InputQuantization{kInt8Token}).kernel.activation, "int8 dynamic per row and group of 96");
+}
+
+TEST_F(LinearKernelTest, OutliersAreKeptApartWhereCodesHaveAByteEach) {
+  const WeightOnlyActivation llm_int8(GemmActivation::kInt8, 6.0f);
+  InputFormat format{GemmActivation::kInt8, 384, 64};
+  format.outlier_threshold = 6.0f;
+  for (const Isa isa : {Isa::kScalar, DetectIsa()}) {
+    const Chosen chosen = Choose(8, 64, std::nullopt, isa, llm_int8);
+    EXPECT_EQ(chosen.kernel.activation, "int8 dynamic per token, outliers from 6 in f32");
+    EXPECT_EQ(chosen.kernel.input, format);
+    ASSERT_NE(chosen.kernel.kernel->add_outliers, nullptr);
+    EXPECT_EQ(Choose(4, 64, std::nullopt, isa, llm_int8).kernel.input, (InputFormat{GemmActivation::kInt16, 64, 64}));
+    EXPECT_EQ(Choose(8, 64, InputQuantization{kInt8Token}, isa, llm_int8).kernel.input, (InputFormat{GemmActivation::kInt8, 64, 64}));
+  }
 }
 
 // A row must not depend on the rows beside it.

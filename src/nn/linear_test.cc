@@ -215,6 +215,41 @@ TEST(Linear, ActivationsAreWhatTheContextAsksForWhereAKernelCan) {
   EXPECT_THAT(linear->data_path()[0].refused, testing::Contains("gemm_int16_w4g_f32__scalar: group_size % 8 != 0"));
 }
 
+// Rows with a few values far beyond the others: with one int8 scale per row those swallow the rest; kept apart they cost nothing.
+TEST(Linear, OutliersKeptApartLeaveTheOthersExact) {
+  constexpr int64_t kRows = 5, kIn = 160, kOut = 40;
+  std::vector<uint16_t> activation = RandomActivations(kRows * kIn, 7);
+  for (uint16_t& bits : activation) bits = ToBfloat16(std::fmin(ToFloat(bfloat16{bits}), 3.0f)).bits;
+  for (const int64_t i : {17, 2 * 160 + 3, 2 * 160 + 90, 4 * 160 + 159}) activation[i] = ToBfloat16(300.0f).bits;
+  ThreadPool pool(2);
+  for (const TestOffset offset : {TestOffset::kSymmetric, TestOffset::kZeroPoint, TestOffset::kMin}) {
+    const TestMatrix matrix = RandomQuantized("m", kOut, kIn, 8, 32, offset, 3);
+    double largest = 0;
+    for (const float w : matrix.values) largest = std::fmax(largest, std::fabs(w));
+    for (const Isa isa : Isas()) {
+      double error[2] = {};
+      for (const float threshold : {0.0f, 6.0f}) {
+        const ComputeContext context = MakeComputeContext(&pool, isa, {GemmActivation::kInt8, threshold});
+        const auto linear = Linear::Load({matrix.Source()}, context);
+        ASSERT_TRUE(linear.ok()) << linear.status();
+        std::vector<float> out(kRows * kOut);
+        const LinearInput input = MakeInput(context, *linear, activation.data(), kRows, kIn);
+        linear->Run(context, input, 0, kRows, out.data(), kOut);
+        for (int64_t i = 0; i < kRows * kOut; ++i) {
+          const double expected = ReferenceDot(matrix, i % kOut, activation.data() + i / kOut * kIn).value;
+          error[threshold > 0] = std::fmax(error[threshold > 0], std::fabs(out[i] - expected));
+        }
+        std::vector<float> alone(kOut);  // the bits of a row do not depend on the others
+        linear->Run(context, input, 2, 1, alone.data(), kOut);
+        EXPECT_EQ(alone, std::vector<float>(out.begin() + 2 * kOut, out.begin() + 3 * kOut)) << IsaName(isa);
+      }
+      // Half a step of 3.9 / 127 at most, for every k, and f32 roundings of products of 300.
+      EXPECT_LT(error[1], kIn * largest * (0.5 * 4.5 / 127 + 300 * 0x1p-22)) << IsaName(isa);
+      EXPECT_LT(10 * error[1], error[0]) << IsaName(isa);
+    }
+  }
+}
+
 // What the arithmetic of quantized activations comes to, by the formulas: codes of the row times codes of the weights.
 double QuantizedProduct(const TestMatrix& matrix, int64_t o, const std::vector<float>& row, float static_scale) {
   const bool fp8 = matrix.input->args.type == QuantizationType::kFloat;

@@ -115,10 +115,19 @@ class QuantizeTest(harness.Case):
     def test_activations_are_chosen_at_load(self):
         out = self.scratch / "activations"
         run_json("quantize", self.model, "-o", out)
-        for name, shown in (("auto", "int16 dynamic"), ("int16", "int16 dynamic"), ("int8", "int8 dynamic"), ("bf16", "bf16")):
+        for name, shown in (("auto", "int16 dynamic"), ("int16", "int16 dynamic"), ("int8", "int8 dynamic"),
+                            ("llm-int8", "int16 dynamic"), ("bf16", "bf16")):
             tensors = run_json("inspect", out, "--activations", name)["tensors"]
             self.assertEqual({t["activation"] for t in tensors if "mlp" in t["name"]}, {shown})
         self.assertExit(run("inspect", out, "--activations", "int4"), 2, "--activations")
+
+    def test_outliers_are_kept_apart_where_codes_have_a_byte_each(self):
+        out = self.scratch / "outliers"
+        run_json("quantize", self.model, "-o", out, "--scheme", "W8A16")
+        tensors = run_json("inspect", out, "--activations", "llm-int8")["tensors"]
+        self.assertEqual({t["activation"] for t in tensors if "mlp" in t["name"]}, {"int8 dynamic per token, outliers from 6 in f32"})
+        report = run_json("eval", out, "--reference", self.model, "--data", self.text(), "--context", 64, "--activations", "llm-int8")
+        self.assertLess(report["models"][0]["metrics"]["kl_mean"]["value"], 0.1)
 
     def test_auto_says_which_group_size_it_took(self):
         finished = run("quantize", self.model, "-o", self.scratch / "auto", "--dry-run")
