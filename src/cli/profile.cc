@@ -8,6 +8,7 @@
 #include "cli/bf16_twin.h"
 #include "cli/chrome_trace.h"
 #include "cli/commands.h"
+#include "cli/kv_cache_flag.h"
 #include "cli/machine_limits.h"
 #include "cli/model_bundle.h"
 #include "cli/operator_profile.h"
@@ -23,6 +24,7 @@ struct Options {
   int64_t prompt = 128, gen = 32, batch = 1;
   int repeat = 3;
   bool layers = false;
+  std::optional<KvDtype> kv_cache_dtype;
 };
 
 // One model's rounds of both phases. A phase without tokens has no passes.
@@ -45,7 +47,8 @@ absl::StatusOr<std::vector<OperatorRecord>> Record(DecoderModel& model, Workload
 
 // One round: the prompt, then the decode steps. The first of a subject warms up and is not kept.
 absl::Status RunRound(const Options& options, bool keep, Subject& subject) {
-  ASSIGN_OR_RETURN(Workload workload, Workload::Create(*subject.model, options.batch, options.prompt + options.gen));
+  ASSIGN_OR_RETURN(Workload workload,
+                   Workload::Create(*subject.model, options.batch, options.prompt + options.gen, options.kv_cache_dtype));
   for (const bool decode : {false, true}) {
     PhaseRounds& rounds = decode ? subject.decode : subject.prefill;
     const int64_t tokens = decode ? options.gen : options.prompt;
@@ -139,6 +142,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(text));
   return WriteJsonResult(common, {{"model", options.model},
                                   {"data_path", bundle.model->DataPathName()},
+                                  {"kv_cache_dtype", std::string(KvDtypeName(bundle.model->KvSpecAs(options.kv_cache_dtype, 1).dtype))},
                                   {"cpu_info", CpuDescription()},
                                   {"isa", IsaName(isa)},
                                   {"batch", options.batch},
@@ -161,6 +165,7 @@ CommandFunction SetupProfile(CLI::App& app) {
       ->check(CLI::IsMember({"measured", "estimated", "off"}))
       ->capture_default_str();
   app.add_option("--trace", options->trace, "write the last round for chrome://tracing")->type_name("FILE");
+  AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   AddActivationsFlag(app, options->activations);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }

@@ -342,6 +342,10 @@ class ProfileTest(harness.Case):
         estimated = run_json("profile", out, "-p", 0, "-n", 2, "-r", 1, "--bf16", "estimated")["phases"]
         self.assertEqual([(phase["phase"], phase["bf16_source"]) for phase in estimated], [("decode", "estimated")])
         self.assertEqual(run_json("profile", out, "-p", 8, "-n", 0, "-r", 1, "--bf16", "off")["phases"][0]["bf16_source"], "none")
+        int8 = run_json("profile", out, "-p", 8, "-n", 2, "-r", 1, "--bf16", "off", "--kv-cache-dtype", "int8")
+        self.assertEqual(int8["kv_cache_dtype"], "int8")
+        attention = [op for op in int8["phases"][-1]["operators"] if op["name"] == "attention"]
+        self.assertIn("_int8_", attention[0]["kernel"])
 
     def test_a_bf16_model_has_nothing_to_compare(self):
         finished = run("profile", self.model, "-p", 8, "-n", 2, "-r", 1)
