@@ -9,6 +9,12 @@
 namespace pith {
 namespace {
 
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr bool kGlibcHeap = true;
+#else
+constexpr bool kGlibcHeap = false;
+#endif
+
 long PageFaults() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -27,13 +33,10 @@ long FaultsOfRounds(int rounds) {
 
 // Buffers of 8 MiB are 2048 pages: only the first round touches new ones.
 TEST(HeapReuseTest, FreedBuffersAreUsedAgain) {
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (!kGlibcHeap) GTEST_SKIP() << "the allocator is not glibc's";
   const HeapReuse reuse;
   FaultsOfRounds(1);
   EXPECT_LT(FaultsOfRounds(8), 2048);
-#else
-  GTEST_SKIP() << "the allocator is not glibc's";
-#endif
 }
 
 }  // namespace
