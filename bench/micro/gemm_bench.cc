@@ -28,7 +28,7 @@ constexpr Shape kShapes[] = {
     {"qwen05_up", 4864, 896, 32},     {"qwen05_down", 896, 4864, 32},   {"qwen15_up", 8960, 1536, 128},
     {"qwen15_down", 1536, 8960, 128}, {"smollm2_head", 49152, 576, 64}, {"qwen05_head", 151936, 896, 32},
 };
-constexpr int64_t kRows[] = {1, 2, 4, 8, 64, 512};
+constexpr int64_t kRows[] = {1, 2, 4, 8, 16, 64, 512};
 constexpr int64_t kColdBytes = int64_t{96} << 20;  // three times the last-level cache of the machine measured
 
 // The rate of the row's multiply instruction. 16-bit activations are two int8 planes: two multiplications each.
@@ -82,13 +82,13 @@ void BenchGemm(benchmark::State& state, const GemmKernelEntry* row, const Shape&
   AlignedBuffer weight(static_cast<size_t>(copies * bytes));
   for (int64_t i = 0; i < copies * bytes; ++i)
     weight.data()[i] = static_cast<uint8_t>(((i * 2654435761 >> 13) & 0x3B) | 0x04);  // no NaN, no subnormal
-  std::vector<uint16_t> activation(static_cast<size_t>(m * shape.k), 0x3F80);
-  std::vector<float> out(static_cast<size_t>(m * shape.n));
+  const std::vector<uint16_t> activation(static_cast<size_t>(m * shape.k), 0x3F80);
+  AlignedBuffer out(static_cast<size_t>(m * shape.n) * sizeof(float));  // huge pages, as a pass has them
   GemmParams params{.problem = problem,
                     .activation = activation.data(),
                     .activation_stride = shape.k,
                     .m = m,
-                    .out = out.data(),
+                    .out = reinterpret_cast<float*>(out.data()),
                     .out_stride = shape.n,
                     .panel_end = (shape.n + kGemmPanel - 1) / kGemmPanel};
   std::optional<IntegerOnes> integers;
