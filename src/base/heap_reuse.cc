@@ -13,8 +13,8 @@ namespace pith {
 namespace {
 
 // Blocks from this size on are mapped on their own and unmapped when freed; glibc allows no more than 32 MiB.
-constexpr int kMapFrom = 32 << 20, kDefaultMapFrom = 128 << 10;
-constexpr int kKeepFree = 1 << 30, kDefaultKeepFree = 128 << 10;
+constexpr int kMapFrom = 32 << 20;
+constexpr int kKeepFree = 1 << 30, kKeepFreeAfter = 64 << 20;
 
 }  // namespace
 
@@ -24,8 +24,7 @@ HeapReuse::HeapReuse() {
 }
 
 HeapReuse::~HeapReuse() {
-  mallopt(M_MMAP_THRESHOLD, kDefaultMapFrom);
-  mallopt(M_TRIM_THRESHOLD, kDefaultKeepFree);
+  mallopt(M_TRIM_THRESHOLD, kKeepFreeAfter);
   malloc_trim(0);
 }
 

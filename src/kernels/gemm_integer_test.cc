@@ -213,21 +213,32 @@ TEST(IntegerGemm, EveryIsaNumberOfRowsAndPlaceGivesTheBitsOfTheScalarRow) {
   }
 }
 
+void ExpectRowsOfTheWhole(const GemmProblem& p) {
+  const Case c = MakeCase(p, 11);
+  for (const GemmKernelEntry* kernel : RunnableKernels(p)) {
+    if (kernel->isa == KernelIsa::kScalar) continue;
+    const Prepacked prepacked(c, kernel);
+    const std::vector<float> whole = prepacked.Run(0, kMaxRows);
+    for (const int64_t row : {0, 1, 95, 96, 97, 150, 199}) {
+      const auto begin = whole.begin() + row * p.n;
+      ASSERT_EQ(prepacked.Run(row, 1), std::vector<float>(begin, begin + p.n)) << kernel->name << ", " << Name(p) << ", row " << row;
+    }
+    for (const int64_t m : {33, 129}) {
+      const auto begin = whole.begin() + 7 * p.n;
+      ASSERT_EQ(prepacked.Run(7, m), std::vector<float>(begin, begin + m * p.n)) << kernel->name << ", " << Name(p) << ", m " << m;
+    }
+  }
+}
+
 TEST(IntegerGemm, ManyRowsInBlocksGiveTheSameBits) {
   for (const GemmActivation activation : {GemmActivation::kInt16, GemmActivation::kInt8}) {
     for (const int bits : {4, 8}) {
       for (const int64_t group : {64, 1280}) {  // 1280 k are more than a chunk
-        GemmProblem p{.n = 150, .k = 1280, .group_size = group, .bits = bits, .activation = activation};
-        p.activation_group = activation == GemmActivation::kInt16 ? 64 : group;
-        const Case c = MakeCase(p, 11);
-        for (const GemmKernelEntry* kernel : RunnableKernels(p)) {
-          if (kernel->isa == KernelIsa::kScalar) continue;
-          const Prepacked prepacked(c, kernel);
-          const std::vector<float> whole = prepacked.Run(0, kMaxRows);
-          for (const int64_t row : {0, 1, 95, 96, 97, 150, 199}) {
-            const auto begin = whole.begin() + row * p.n;
-            ASSERT_EQ(prepacked.Run(row, 1), std::vector<float>(begin, begin + p.n)) << kernel->name << ", " << Name(p) << ", row " << row;
-          }
+        for (const int offset : {0, 1, 2}) {
+          GemmProblem p{.n = 135, .k = 1280, .group_size = group, .bits = bits, .has_zero_point = offset == 1, .has_min = offset == 2};
+          p.activation = activation;
+          p.activation_group = activation == GemmActivation::kInt16 ? 64 : group;
+          ExpectRowsOfTheWhole(p);
         }
       }
     }

@@ -33,7 +33,7 @@ struct LoadOptions {
   ThreadPool* pool = nullptr;                                 // borrowed; must outlive the model
   Isa isa = Isa::kScalar;                                     // usually SelectIsa()
   WeightOnlyActivation weight_only_activation;                // see ComputeContext
-  std::function<void(int64_t done, int64_t total)> progress;  // tensors loaded; may be empty
+  std::function<void(int64_t done, int64_t total)> progress;  // tensors loaded; may be empty; called by any thread, one at a time
 };
 
 class DecoderModel {

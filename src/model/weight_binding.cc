@@ -192,27 +192,40 @@ absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
   return absl::OkStatus();
 }
 
+// Layers that are decoded at the same time: each holds its largest matrices twice while it lasts.
+constexpr int kMostLoaders = 8;
+
 // Embedding and head first, since they are the largest, then the layers: each on one thread, so that threads never wait for each other.
+// Of several errors the one of the first item is returned: items start in order, and only those behind a failed one are left out.
 absl::Status BindInParallel(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map, const ComputeContext& context,
                             LoadProgress& progress, BoundDecoder& out) {
   const HeapReuse reuse;
+  const int64_t items = config.num_layers + 1;
   out.layers.resize(static_cast<size_t>(config.num_layers));
-  std::vector<absl::Status> status(static_cast<size_t>(config.num_layers + 1));
-  std::atomic<bool> failed = false;
-  context.pool->ParallelForDynamic(config.num_layers + 1, 1, [&](int64_t begin, int64_t, int) {
-    if (failed) return;
+  std::vector<absl::Status> status(static_cast<size_t>(items));
+  std::atomic<int64_t> next = 0;
+  context.pool->Run([&](int thread) {
+    if (thread >= kMostLoaders) return;
     ThreadPool alone(1);
     ComputeContext single = context;
     single.pool = &alone;
     Binder binder(reader, config, map, single, progress);
-    if (begin == 0) {
-      status[0] = binder.BindEmbeddingAndHead(out);
-    } else if (absl::StatusOr<DecoderLayer> layer = binder.BindLayer(begin - 1); layer.ok()) {
-      out.layers[static_cast<size_t>(begin - 1)] = *std::move(layer);
-    } else {
-      status[static_cast<size_t>(begin)] = layer.status();
+    try {
+      for (int64_t item = next++; item < items; item = next++) {
+        absl::Status& result = status[static_cast<size_t>(item)];
+        if (item == 0) {
+          result = binder.BindEmbeddingAndHead(out);
+        } else if (absl::StatusOr<DecoderLayer> layer = binder.BindLayer(item - 1); layer.ok()) {
+          out.layers[static_cast<size_t>(item - 1)] = *std::move(layer);
+        } else {
+          result = layer.status();
+        }
+        if (!result.ok()) next = items;
+      }
+    } catch (...) {  // out of memory: the others need not go on; the pool hands it to the caller
+      next = items;
+      throw;
     }
-    if (!status[static_cast<size_t>(begin)].ok()) failed = true;
   });
   for (const absl::Status& each : status) RETURN_IF_ERROR(each);
   return absl::OkStatus();

@@ -25,7 +25,8 @@ struct BoundDecoder {
 };
 
 // Errors: kDataLoss for missing or misshapen tensors, for biases the config does not announce, and for NaN or infinities; kUnimplemented
-// for formats without a kernel; kCancelled after an interrupt. May throw std::bad_alloc.
+// for formats without a kernel; kCancelled after an interrupt. May throw std::bad_alloc. `progress` is called by whichever thread read a
+// matrix, one call at a time.
 absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
                                          const ComputeContext& context, const std::function<void(int64_t, int64_t)>& progress);
 

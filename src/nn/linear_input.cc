@@ -28,11 +28,12 @@ int32_t SplitOutliers(const float* x, int64_t dim, float threshold, float* kept,
 }  // namespace
 
 void LinearInput::Activate(const InputFormat& format, int64_t rows, int64_t dim) {
-  Form* form = nullptr;
+  Form* form = nullptr;  // the one of this format, else one that is not in use, else a new one
   for (Form& candidate : forms_) {
-    if (candidate.format == format) form = &candidate;
+    if (candidate.format == format || (form == nullptr && !candidate.active)) form = &candidate;
   }
-  if (form == nullptr) form = &forms_.emplace_back(Form{.format = format});
+  if (form == nullptr) form = &forms_.emplace_back();
+  form->format = format;
   form->active = true;
   if (format.kind == GemmActivation::kBf16) {
     form->high.Reserve(rows * dim * 2);

@@ -68,7 +68,7 @@ class LinearInput {
   void Activate(const InputFormat& format, int64_t rows, int64_t dim);
 
   int64_t dim_ = 0;
-  std::vector<Form> forms_;  // of every layer seen: a handful
+  std::vector<Form> forms_;  // as many as were in use at once; formats come and go
 };
 
 }  // namespace pith

@@ -99,6 +99,22 @@ TEST_F(LinearInputTest, Fp8HasAScalePerRowOrAStaticOne) {
   }
 }
 
+// Layers of a calibrated model each have a scale of their own: their forms must not add up.
+TEST_F(LinearInputTest, FormsOutOfUseAreReused) {
+  const auto with_scale = [](float scale) { return InputFormat{GemmActivation::kInt8, kDim, kDim, scale}; };
+  LinearInput input;
+  input.Prepare({with_scale(0.5f), InputFormat{}}, 3, kDim);
+  const int64_t bytes = input.bytes();
+  for (int layer = 1; layer < 20; ++layer) {
+    const InputFormat format = with_scale(0.5f + 0.01f * static_cast<float>(layer));
+    input.Prepare({format, InputFormat{}}, 3, kDim);
+    input.Store(context_, 0, 3, x_.data(), kStride);
+    EXPECT_EQ(input.Integers(format, 0).scale[0], format.static_scale);
+    EXPECT_EQ(input.bf16()[0], ToBfloat16(x_[0]).bits);
+  }
+  EXPECT_EQ(input.bytes(), bytes);
+}
+
 TEST_F(LinearInputTest, Bfloat16RowsAreStoredAsTheirExactValues) {
   std::vector<uint16_t> bits;
   std::vector<float> exact;

@@ -23,9 +23,7 @@ struct LinearKernel {
 
 // Fills what the matrix is multiplied with into `problem`. Where an artifact declares quantized inputs (`input`):
 //   int8 with a scale per token, integer weights per channel or tensor    one int8 scale per row
-//   the same, weights in groups                                           one per row and group: an outlier spoils its own group only,
-//   which
-//                                                                         is finer than declared
+//   the same, weights in groups                                           one per row and group: finer, an outlier spoils its group only
 //   int8 per group; int8 static per tensor                                as declared
 //   fp8 with a scale per token, or static, fp8 weights                    as declared
 // Dynamic scales per tensor become scales per row, so that a row does not depend on its neighbours. Everything else, and what no kernel can

@@ -65,7 +65,8 @@ class RowQuantizer {
     return true;
   }
 
-  // Rows [begin, end) share their scales, from the whole range. The first row with a value that is not finite, or `end`.
+  // Rows [begin, end) share their scales, from the whole range. A row with a value that is not finite (the first of
+  // the first such group), or `end`.
   int64_t QuantizeRowsTogether(int64_t begin, int64_t end) const {
     for (int64_t group = 0; group < result_.num_groups(); ++group) {
       WeightRange range;
