@@ -9,15 +9,7 @@ namespace {
 
 constexpr absl::string_view kSuffixes[] = {"weight", "weight_scale"};
 
-absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors) {
-  const TensorView* view = tensors.Find("weight");
-  if (view == nullptr) return BadFileError(tensors.NameOf("weight"), ": expected F8_E4M3 [out, in], found no such tensor");
-  if (view->dtype != DType::kF8E4M3 || view->shape.size() != 2) {
-    return BadFileError(tensors.NameOf("weight"), ": expected F8_E4M3 [out, in], found ", DTypeName(view->dtype), " ",
-                        ShapeName(view->shape));
-  }
-  return MatrixShape{view->shape[0], view->shape[1]};
-}
+absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors) { return ReadCodeShape(tensors, DType::kF8E4M3); }
 
 absl::Status Check(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
   RETURN_IF_ERROR(CheckOnlyTensors(tensors, kSuffixes));
@@ -53,32 +45,22 @@ absl::StatusOr<QuantizedTensor> Decode(const ModuleTensors& tensors, const Quant
   return weight;
 }
 
+constexpr WeightFormat Row(absl::string_view name) {
+  return {.name = name,
+          .type = QuantizationType::kFloat,
+          .min_bits = 8,
+          .max_bits = 8,
+          .weight_suffix = "weight",
+          .read_shape = ReadShape,
+          .layout = Layout,
+          .encode = Encode,
+          .check = Check,
+          .decode = Decode};
+}
+
 }  // namespace
 
-const WeightFormat kFloatQuantized = {
-    .name = "float-quantized",
-    .type = QuantizationType::kFloat,
-    .min_bits = 8,
-    .max_bits = 8,
-    .weight_suffix = "weight",
-    .read_shape = ReadShape,
-    .layout = Layout,
-    .encode = Encode,
-    .check = Check,
-    .decode = Decode,
-};
-
-const WeightFormat kNaiveFloatQuantized = {
-    .name = "naive-quantized",
-    .type = QuantizationType::kFloat,
-    .min_bits = 8,
-    .max_bits = 8,
-    .weight_suffix = "weight",
-    .read_shape = ReadShape,
-    .layout = Layout,
-    .encode = Encode,
-    .check = Check,
-    .decode = Decode,
-};
+const WeightFormat kFloatQuantized = Row("float-quantized");
+const WeightFormat kNaiveFloatQuantized = Row("naive-quantized");
 
 }  // namespace pith

@@ -7,14 +7,7 @@ namespace {
 
 constexpr absl::string_view kSuffixes[] = {"weight", "weight_scale", "weight_zero_point", "weight_g_idx"};
 
-absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors) {
-  const TensorView* view = tensors.Find("weight");
-  if (view == nullptr) return BadFileError(tensors.NameOf("weight"), ": expected I8 [out, in], found no such tensor");
-  if (view->dtype != DType::kI8 || view->shape.size() != 2) {
-    return BadFileError(tensors.NameOf("weight"), ": expected I8 [out, in], found ", DTypeName(view->dtype), " ", ShapeName(view->shape));
-  }
-  return MatrixShape{view->shape[0], view->shape[1]};
-}
+absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors) { return ReadCodeShape(tensors, DType::kI8); }
 
 absl::Status Check(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
   RETURN_IF_ERROR(CheckOnlyTensors(tensors, kSuffixes));
@@ -74,30 +67,21 @@ absl::StatusOr<QuantizedTensor> Decode(const ModuleTensors& tensors, const Quant
   return weight;
 }
 
+constexpr WeightFormat Row(absl::string_view name) {
+  return {.name = name,
+          .min_bits = 2,
+          .max_bits = 8,
+          .weight_suffix = "weight",
+          .read_shape = ReadShape,
+          .layout = Layout,
+          .encode = Encode,
+          .check = Check,
+          .decode = Decode};
+}
+
 }  // namespace
 
-const WeightFormat kIntQuantized = {
-    .name = "int-quantized",
-    .min_bits = 2,
-    .max_bits = 8,
-    .weight_suffix = "weight",
-    .read_shape = ReadShape,
-    .layout = Layout,
-    .encode = Encode,
-    .check = Check,
-    .decode = Decode,
-};
-
-const WeightFormat kNaiveQuantized = {
-    .name = "naive-quantized",
-    .min_bits = 2,
-    .max_bits = 8,
-    .weight_suffix = "weight",
-    .read_shape = ReadShape,
-    .layout = Layout,
-    .encode = Encode,
-    .check = Check,
-    .decode = Decode,
-};
+const WeightFormat kIntQuantized = Row("int-quantized");
+const WeightFormat kNaiveQuantized = Row("naive-quantized");
 
 }  // namespace pith

@@ -68,6 +68,14 @@ absl::Status CheckMatrixShape(absl::string_view name, const QuantizationArgs& ar
   return absl::OkStatus();
 }
 
+absl::StatusOr<MatrixShape> ReadCodeShape(const ModuleTensors& tensors, DType dtype) {
+  const TensorView* view = tensors.Find("weight");
+  const std::string expected = absl::StrCat(tensors.NameOf("weight"), ": expected ", DTypeName(dtype), " [out, in], found ");
+  if (view == nullptr) return BadFileError(expected, "no such tensor");
+  if (view->dtype != dtype || view->shape.size() != 2) return BadFileError(expected, DTypeName(view->dtype), " ", ShapeName(view->shape));
+  return MatrixShape{view->shape[0], view->shape[1]};
+}
+
 absl::Status CheckOnlyTensors(const ModuleTensors& tensors, absl::Span<const absl::string_view> expected) {
   for (const StoredTensorView& tensor : tensors.tensors) {
     if (std::find(expected.begin(), expected.end(), tensor.suffix) != expected.end()) continue;

@@ -57,6 +57,9 @@ inline constexpr int64_t kMaxMatrixSide = int64_t{1} << 31;
 // `name` is that of the tensor the shape comes from. Errors: kDataLoss; kUnimplemented for rows that end within a block.
 absl::Status CheckMatrixShape(absl::string_view name, const QuantizationArgs& args, MatrixShape shape);
 
+// Shape of a weight stored as one code per element in a tensor "weight" of `dtype`. Errors: kDataLoss.
+absl::StatusOr<MatrixShape> ReadCodeShape(const ModuleTensors& tensors, DType dtype);
+
 // Every tensor's suffix is among `expected`. Errors: kDataLoss naming the first that is not.
 absl::Status CheckOnlyTensors(const ModuleTensors& tensors, absl::Span<const absl::string_view> expected);
 
