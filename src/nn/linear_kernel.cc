@@ -44,7 +44,6 @@ Wanted DeclaredInt8(const InputQuantization& input, const GemmProblem& problem) 
 
 Wanted Declared(GemmWeight family, const InputQuantization& input, const GemmProblem& problem) {
   const QuantizationArgs& args = input.args;
-  const std::string declared = DescribeInput(args);
   if (args.num_bits == 8 && args.type == QuantizationType::kInt && IsInteger(family)) return DeclaredInt8(input, problem);
   const bool one_scale_per_row = args.strategy != QuantizationStrategy::kGroup;
   if (args.type == QuantizationType::kFloat && family == GemmWeight::kF8Grouped && one_scale_per_row) {
@@ -52,21 +51,20 @@ Wanted Declared(GemmWeight family, const InputQuantization& input, const GemmPro
             .static_scale = input.static_scale,
             .text = args.dynamic ? "fp8 dynamic per token" : "fp8 static per tensor"};
   }
-  return {.refusal = absl::StrCat("activations ", declared, ": no kernel multiplies these weights with them")};
+  return {.refusal = absl::StrCat("activations ", DescribeInput(args), ": no kernel multiplies these weights with them")};
 }
 
 Wanted WeightOnly(GemmWeight family, const GemmProblem& problem, const ComputeContext& context) {
   const auto [kind, outlier_threshold] = context.weight_only_activation;
   if (!IsInteger(family) || kind == GemmActivation::kBf16) return {};
-  if (outlier_threshold == 0) return {.activation = kind, .group = ActivationGroup(problem), .text = std::string(GemmActivationName(kind))};
-  if (family == GemmWeight::kW8Grouped) {
+  if (outlier_threshold > 0 && family == GemmWeight::kW8Grouped) {
     return {.activation = GemmActivation::kInt8,
             .group = problem.k,
             .outlier_threshold = outlier_threshold,
             .text = absl::StrCat("int8 dynamic per token, outliers from ", outlier_threshold, " in f32")};
   }
-  const GemmActivation exact = GemmActivation::kInt16;
-  return {.activation = exact, .group = ActivationGroup(problem), .text = std::string(GemmActivationName(exact))};
+  const GemmActivation activation = outlier_threshold > 0 ? GemmActivation::kInt16 : kind;
+  return {.activation = activation, .group = ActivationGroup(problem), .text = std::string(GemmActivationName(activation))};
 }
 
 InputFormat FormatOf(const GemmProblem& problem, const Wanted& wanted) {
