@@ -21,9 +21,8 @@
 #include <cstdint>
 
 #include "kernels/cpu/gemm_layout.h"
+#include "kernels/cpu/gemm_store.h"
 #include "kernels/gemm.h"
-
-#define PITH_ALWAYS_INLINE inline __attribute__((always_inline))
 
 namespace pith {
 namespace {
@@ -31,8 +30,6 @@ namespace {
 constexpr int64_t kRowBlock = 64;
 constexpr int64_t kPrefetchBytes = 3072;            // ahead in each panel's codes
 constexpr int64_t kMaxSums = 8 * kMaxOffsetGroups;  // sum_a of a row block: at least 8 rows at the largest number of groups
-
-PITH_ALWAYS_INLINE int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // What the tiles of a row block share.
 template <typename Lanes> struct RowBlock {
@@ -233,20 +230,6 @@ PITH_ALWAYS_INLINE void SetActivations(RowBlock<Lanes>* block, int64_t k_begin, 
     }
     args->activation = block->converted;
     args->activation_stride = length;
-  }
-}
-
-// Writes one panel of one row: the activations' scale, the bias, then the residual.
-PITH_ALWAYS_INLINE void StorePanel(const GemmParams& params, int64_t row, int64_t panel, const float* total) {
-  const int64_t column = panel * kGemmPanel;
-  const int64_t columns = Min(kGemmPanel, params.problem.n - column);
-  float* out = params.out + row * params.out_stride + column;
-  const float* bias = params.bias != nullptr ? params.bias + column : nullptr;
-  const float scale = params.activation_scale != nullptr ? params.activation_scale[row] : 1.0f;
-  for (int64_t j = 0; j < columns; ++j) {
-    float result = total[j] * scale;
-    if (bias != nullptr) result += bias[j];
-    out[j] = params.accumulate ? out[j] + result : result;
   }
 }
 

@@ -18,9 +18,8 @@
 #include <cstdint>
 
 #include "kernels/cpu/gemm_layout.h"
+#include "kernels/cpu/gemm_store.h"
 #include "kernels/gemm.h"
-
-#define PITH_ALWAYS_INLINE inline __attribute__((always_inline))
 
 namespace pith {
 namespace {
@@ -28,8 +27,6 @@ namespace {
 constexpr int64_t kRowBlock = 96;
 constexpr int64_t kChunkK = 256;  // of decoded weights; a multiple of every int16 step's unit, and at least one such step
 constexpr int64_t kPrefetchBytes = 4096;
-
-PITH_ALWAYS_INLINE int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // Everything of a call that tiles share.
 struct Job {
@@ -133,17 +130,6 @@ PITH_ALWAYS_INLINE int32_t StartOfStep(const Job& job, int64_t row, int64_t s) {
   if (job.layout.offset != GroupOffset::kNone) return 0;
   const uint32_t sum = static_cast<uint32_t>(job.params->integer.sum[row * job.steps + s]);
   return static_cast<int32_t>(0u - sum * job.center());
-}
-
-// Writes one panel of one row: the bias, then the residual.
-PITH_ALWAYS_INLINE void StorePanel(const GemmParams& params, int64_t row, int64_t panel, const float* total) {
-  const int64_t n = panel * kGemmPanel;
-  const int64_t columns = Min(kGemmPanel, params.problem.n - n);
-  float* out = params.out + row * params.out_stride + n;
-  for (int64_t j = 0; j < columns; ++j) {
-    const float result = params.bias != nullptr ? total[j] + params.bias[n + j] : total[j];
-    out[j] = params.accumulate ? out[j] + result : result;
-  }
 }
 
 // Writes rows [row, row + rows) of P panels from their totals [rows][P][16].

@@ -16,15 +16,8 @@ extern const GemmKernelEntry gemm_bf16_bf16_f32__amx;
 namespace {
 
 constexpr int64_t kTileK = 32, kTileRowBytes = 64;
-constexpr int64_t kChunkK = 512;                    // of weights that stay in the level-1 cache while rows pass
-constexpr int64_t kRowBlock = 128;                  // rows that share a chunk of weights
-constexpr int64_t kPackedBytes = int64_t{1} << 20;  // of activations: half of the level-2 cache
-constexpr int64_t kOnePanelRows = 32;               // up to here weights stream panel by panel, which memory likes best
+constexpr int64_t kChunkK = 512;  // of weights that stay in the level-1 cache while rows pass
 constexpr int64_t kPrefetchBytes = 8192;
-constexpr int64_t kSumFloats = 16 * 16;          // of one tile
-constexpr int64_t kUnitFloats = 4 * kSumFloats;  // of two activation tiles times two panels
-
-int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 struct Block {
   const GemmParams* params;
@@ -53,15 +46,9 @@ void MultiplyTiles(const Block& block, int64_t first, const uint8_t* panel, int6
   const char* lower = upper + (Min(first + 1, block.tiles.count - 1) - first) * stride;
   const uint8_t* weights = panel + k_begin / kTileK * 1024;
   if (k_begin == 0) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    ZeroSums<kActs, kPanels>();
   } else {
-    _tile_loadd(0, sums, 64);
-    if constexpr (kPanels == 2) _tile_loadd(1, sums + kSumFloats, 64);
-    if constexpr (kActs == 2) _tile_loadd(2, sums + 2 * kSumFloats, 64);
-    if constexpr (kActs == 2 && kPanels == 2) _tile_loadd(3, sums + 3 * kSumFloats, 64);
+    LoadSums<kActs, kPanels>(sums);
   }
   for (int64_t k = k_begin; k < k_end; k += kTileK, weights += 1024, upper += tile_bytes, lower += tile_bytes) {
     if constexpr (kPanels == 1) {
@@ -80,20 +67,7 @@ void MultiplyTiles(const Block& block, int64_t first, const uint8_t* panel, int6
       if constexpr (kPanels == 2) _tile_dpbf16ps(3, 5, 7);
     }
   }
-  _tile_stored(0, sums, 64);
-  if constexpr (kPanels == 2) _tile_stored(1, sums + kSumFloats, 64);
-  if constexpr (kActs == 2) _tile_stored(2, sums + 2 * kSumFloats, 64);
-  if constexpr (kActs == 2 && kPanels == 2) _tile_stored(3, sums + 3 * kSumFloats, 64);
-}
-
-// Writes one panel of one row: the bias, then the residual.
-void StorePanel(const GemmParams& params, int64_t row, int64_t panel, const float* sum) {
-  const int64_t n = panel * kGemmPanel, columns = Min(kGemmPanel, params.problem.n - n);
-  float* out = params.out + row * params.out_stride + n;
-  for (int64_t j = 0; j < columns; ++j) {
-    const float result = params.bias != nullptr ? sum[j] + params.bias[n + j] : sum[j];
-    out[j] = params.accumulate ? out[j] + result : result;
-  }
+  StoreSums<kActs, kPanels>(sums);
 }
 
 template <int kActs, int kPanels> void ComputePanels(const Block& block, int64_t panel) {
@@ -103,26 +77,19 @@ template <int kActs, int kPanels> void ComputePanels(const Block& block, int64_t
   const int64_t chunk = kPanels == 1 ? k : kChunkK;
   for (int64_t begin = 0; begin < k; begin += chunk) {
     for (int64_t t = 0; t < block.tiles.count; t += kActs) {
-      MultiplyTiles<kActs, kPanels>(block, t, weights, panel_bytes, begin, Min(begin + chunk, k), block.sums + t / kActs * kUnitFloats);
+      MultiplyTiles<kActs, kPanels>(block, t, weights, panel_bytes, begin, Min(begin + chunk, k), block.sums + t / kActs * kUnitSums);
     }
   }
-  for (int64_t t = 0; t < block.tiles.count; ++t) {
-    const float* sums = block.sums + t / kActs * kUnitFloats + t % kActs * 2 * kSumFloats;
-    for (int64_t row = block.tiles.NewRowOf(t); row < block.tiles.RowOf(t) + block.tiles.rows; ++row) {
-      const int64_t r = row - block.tiles.RowOf(t);
-      for (int64_t p = 0; p < kPanels; ++p) StorePanel(params, row, panel + p, sums + p * kSumFloats + r * 16);
-    }
-  }
+  StoreTiles<kPanels>(params, block.tiles, panel, [&](int64_t t, int64_t r, int64_t p) {
+    return block.sums + t / kActs * kUnitSums + (t % kActs * 2 + p) * kTileSums + r * 16;
+  });
 }
 
 void Run(const GemmParams& params) {
   alignas(64) char packed[kPackedBytes];
-  alignas(64) float sums[kRowBlock / kTileRows * kUnitFloats];
-  const int64_t tiles = (params.m + kTileRows - 1) / kTileRows, tile_rows = Min(params.m, kTileRows);
-  const int64_t together = TilesTogether(tiles, Min(kRowBlock / kTileRows, kPackedBytes / (2 * params.problem.k * kTileRows)));
-  Configure(kTileRowBytes, tile_rows);
-  for (int64_t begin = 0; begin < tiles; begin += together) {
-    const TileRange range = {.m = params.m, .begin = begin, .count = Min(together, tiles - begin), .rows = tile_rows};
+  alignas(64) float sums[kTiledRowBlock / kTileRows * kUnitSums];
+  Configure(kTileRowBytes, Min(params.m, kTileRows));
+  ForTileRanges(params.m, 2 * params.problem.k, [&](const TileRange& range) {
     const Block block = {.params = &params, .tiles = range, .packed = packed, .sums = sums};
     PackActivations(block);
     int64_t panel = params.panel_begin;
@@ -130,7 +97,7 @@ void Run(const GemmParams& params) {
       for (; panel + 2 <= params.panel_end; panel += 2) ComputePanels<2, 2>(block, panel);
     }
     for (; panel < params.panel_end; ++panel) range.count == 1 ? ComputePanels<1, 1>(block, panel) : ComputePanels<2, 1>(block, panel);
-  }
+  });
   _tile_release();
 }
 

@@ -18,12 +18,7 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kTiledRowBlock = 128;             // rows that share a decoded chunk of weights
-constexpr int64_t kSumInts = 16 * 16;               // of one tile
-constexpr int64_t kUnitInts = 4 * kSumInts;         // of a unit of work: up to two activation tiles times two weight tiles
-constexpr int64_t kOnePanelRows = 32;               // up to here weights stream panel by panel, which memory likes best
-constexpr int64_t kPackedBytes = int64_t{1} << 20;  // of activations: half of the level-2 cache
-constexpr int64_t kInPlaceChunkK = 1024;            // weights that need no decoding
+constexpr int64_t kInPlaceChunkK = 1024;                                           // weights that need no decoding
 template <int kPlanes> constexpr int64_t kFewestTiledRows = kPlanes == 2 ? 4 : 6;  // measured: below, vector rows are as fast
 
 // k per tile instruction, or 0 where a step does not consist of whole ones.
@@ -77,8 +72,8 @@ void FinishTile(const Block& block, int64_t t, const Tile& tile, int64_t s, cons
     const int32_t sum = activation_sum[r * job.steps];
 #pragma GCC unroll 2
     for (int p = 0; p < kPanels; ++p) {
-      Lanes::Int value = Lanes::LoadInt(upper + p * kSumInts + 16 * r);
-      if constexpr (kPlanes == 2) value = _mm512_add_epi32(_mm512_slli_epi32(value, 8), Lanes::LoadInt(lower + p * kSumInts + 16 * r));
+      Lanes::Int value = Lanes::LoadInt(upper + p * kTileSums + 16 * r);
+      if constexpr (kPlanes == 2) value = _mm512_add_epi32(_mm512_slli_epi32(value, 8), Lanes::LoadInt(lower + p * kTileSums + 16 * r));
       if constexpr (kOffset == GroupOffset::kNone) {
         value = _mm512_sub_epi32(value, _mm512_set1_epi32(static_cast<int32_t>(static_cast<uint32_t>(sum) * job.center())));
       }
@@ -102,32 +97,11 @@ PITH_ALWAYS_INLINE void Finish(const Block& block, const Tile& tile, Waiting* wa
   if (waiting->ints == nullptr) return;
   const int32_t* ints = waiting->ints;
   waiting->ints = nullptr;
-  FinishTile<kPlanes, kPanels, kOffset>(block, waiting->first, tile, waiting->step, ints, ints + 2 * kSumInts);
+  FinishTile<kPlanes, kPanels, kOffset>(block, waiting->first, tile, waiting->step, ints, ints + 2 * kTileSums);
   if constexpr (kPlanes == 1 && kActs == 2) {
     if (waiting->first + 1 == block.tiles.count) return;  // the second tile repeats the first
-    FinishTile<kPlanes, kPanels, kOffset>(block, waiting->first + 1, tile, waiting->step, ints + 2 * kSumInts, nullptr);
+    FinishTile<kPlanes, kPanels, kOffset>(block, waiting->first + 1, tile, waiting->step, ints + 2 * kTileSums, nullptr);
   }
-}
-
-template <int kActs, int kPanels> PITH_ALWAYS_INLINE void ZeroSums() {
-  _tile_zero(0);
-  if constexpr (kPanels == 2) _tile_zero(1);
-  if constexpr (kActs == 2) _tile_zero(2);
-  if constexpr (kActs == 2 && kPanels == 2) _tile_zero(3);
-}
-
-template <int kActs, int kPanels> PITH_ALWAYS_INLINE void LoadSums(const int32_t* ints) {
-  _tile_loadd(0, ints, 64);
-  if constexpr (kPanels == 2) _tile_loadd(1, ints + kSumInts, 64);
-  if constexpr (kActs == 2) _tile_loadd(2, ints + 2 * kSumInts, 64);
-  if constexpr (kActs == 2 && kPanels == 2) _tile_loadd(3, ints + 3 * kSumInts, 64);
-}
-
-template <int kActs, int kPanels> PITH_ALWAYS_INLINE void StoreSums(int32_t* ints) {
-  _tile_stored(0, ints, 64);
-  if constexpr (kPanels == 2) _tile_stored(1, ints + kSumInts, 64);
-  if constexpr (kActs == 2) _tile_stored(2, ints + 2 * kSumInts, 64);
-  if constexpr (kActs == 2 && kPanels == 2) _tile_stored(3, ints + 3 * kSumInts, 64);
 }
 
 // Activation tile `first`, or two, times the chunk of weights at `tile`. `ints`: two buffers in turn, or where the chunk cuts steps, one
@@ -142,7 +116,7 @@ void MultiplyTiles(const Block& block, const Tile& tile, int64_t first, int32_t*
   const uint8_t* weights = tile.weights;
   for (int64_t k = tile.k_begin; k < tile.k_end;) {
     const int64_t s = k / job.step, step_end = (s + 1) * job.step, end = Min(step_end, tile.k_end);
-    int32_t* sums = cut || waiting->ints != ints ? ints : ints + kUnitInts;
+    int32_t* sums = cut || waiting->ints != ints ? ints : ints + kUnitSums;
     if (k == s * job.step) {
       ZeroSums<kActs, kPanels>();
     } else {
@@ -177,7 +151,7 @@ void ComputeTiled(const Block& block, int64_t panel, uint8_t* scratch) {
   constexpr bool kInPlace = Format::kUnitK == 4;
   constexpr int64_t kTilesTogether = kPlanes == 1 ? kActs : 1;
   const Job& job = *block.job;
-  alignas(64) int32_t ints[kTiledRowBlock / kTileRows * kUnitInts];
+  alignas(64) int32_t ints[kTiledRowBlock / kTileRows * kUnitSums];
   for (int64_t i = 0; i < block.tiles.count * kTileRows * kPanels * kGemmPanel; ++i) block.total[i] = 0;
   Tile tile = {.job = &job, .panel = job.params->weight + panel * job.layout.panel_bytes};
   const int64_t chunk = kInPlace ? ChunkK(job, kInPlaceChunkK) : ChunkK(job, kChunkK);
@@ -186,17 +160,13 @@ void ComputeTiled(const Block& block, int64_t panel, uint8_t* scratch) {
   for (int64_t k = 0; k < job.params->problem.k; k = tile.k_end) {
     SetChunk<IntegerLanes, Format, kPanels>(job, k, chunk, tile, scratch);
     for (int64_t t = 0; t < block.tiles.count; t += kTilesTogether) {
-      int32_t* unit = ints + (cut ? t / kTilesTogether * kUnitInts : 0);
+      int32_t* unit = ints + (cut ? t / kTilesTogether * kUnitSums : 0);
       MultiplyTiles<kPlanes, kActs, kPanels, kOffset, kInPlace && kPanels == 1>(block, tile, t, unit, cut, &waiting);
     }
   }
   Finish<kPlanes, kActs, kPanels, kOffset>(block, tile, &waiting);
-  for (int64_t t = 0; t < block.tiles.count; ++t) {
-    for (int64_t row = block.tiles.NewRowOf(t); row < block.tiles.RowOf(t) + block.tiles.rows; ++row) {
-      const float* total = block.total + (t * kTileRows + row - block.tiles.RowOf(t)) * kPanels * kGemmPanel;
-      for (int p = 0; p < kPanels; ++p) StorePanel(*job.params, row, panel + p, total + p * kGemmPanel);
-    }
-  }
+  StoreTiles<kPanels>(*job.params, block.tiles, panel,
+                      [&](int64_t t, int64_t r, int64_t p) { return block.total + ((t * kTileRows + r) * kPanels + p) * kGemmPanel; });
 }
 
 template <typename Format, int kPlanes, int kActs, int kPanels> void DispatchOffset(const Block& block, int64_t panel, uint8_t* scratch) {
@@ -224,11 +194,8 @@ template <typename Format, int kPlanes> void RunTiledGemm(const GemmParams& para
   alignas(64) uint8_t scratch[Format::kUnitK == 4 ? 64 : kChunkK / 4 * 2 * kIntegerUnitBytes];
   alignas(64) float total[kTiledRowBlock * 2 * kGemmPanel];
   alignas(64) int8_t packed[kPackedBytes];
-  const int64_t tiles = (params.m + kTileRows - 1) / kTileRows, tile_rows = Min(params.m, kTileRows);
-  const int64_t together = TilesTogether(tiles, Min(kTiledRowBlock / kTileRows, kPackedBytes / (params.problem.k * kPlanes * kTileRows)));
-  Configure(tile_k, tile_rows);
-  for (int64_t begin = 0; begin < tiles; begin += together) {
-    const TileRange range = {.m = params.m, .begin = begin, .count = Min(together, tiles - begin), .rows = tile_rows};
+  Configure(tile_k, Min(params.m, kTileRows));
+  ForTileRanges(params.m, params.problem.k * kPlanes, [&](const TileRange& range) {
     const Block block = {.job = &job, .tiles = range, .tile_k = tile_k, .packed = packed, .total = total};
     PackActivations<kPlanes>(block);
     int64_t panel = params.panel_begin;
@@ -236,7 +203,7 @@ template <typename Format, int kPlanes> void RunTiledGemm(const GemmParams& para
       for (; panel + 2 <= params.panel_end; panel += 2) DispatchTiles<Format, kPlanes, 2>(block, panel, scratch);
     }
     for (; panel < params.panel_end; ++panel) DispatchTiles<Format, kPlanes, 1>(block, panel, scratch);
-  }
+  });
   _tile_release();
 }
 

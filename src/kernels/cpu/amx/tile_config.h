@@ -5,10 +5,17 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/gemm_store.h"
+
 namespace pith {
 namespace {
 
 constexpr int64_t kTileRows = 16;
+constexpr int64_t kTileSums = 16 * 16;              // of one tile
+constexpr int64_t kUnitSums = 4 * kTileSums;        // of up to two activation tiles times two panels
+constexpr int64_t kTiledRowBlock = 128;             // rows that share a chunk of weights
+constexpr int64_t kPackedBytes = int64_t{1} << 20;  // of activations: half of the level-2 cache
+constexpr int64_t kOnePanelRows = 32;               // up to here weights stream panel by panel, which memory likes best
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -27,13 +34,35 @@ void Configure(int64_t tile_k, int64_t rows) {
   _tile_loadconfig(&config);
 }
 
+// The sums of kActs activation tiles times kPanels panels, tiles 0..3, and where they lie in memory: [activation tile][panel][16][16].
+template <int kActs, int kPanels> PITH_ALWAYS_INLINE void ZeroSums() {
+  _tile_zero(0);
+  if constexpr (kPanels == 2) _tile_zero(1);
+  if constexpr (kActs == 2) _tile_zero(2);
+  if constexpr (kActs == 2 && kPanels == 2) _tile_zero(3);
+}
+
+template <int kActs, int kPanels, typename Number> PITH_ALWAYS_INLINE void LoadSums(const Number* sums) {
+  _tile_loadd(0, sums, 64);
+  if constexpr (kPanels == 2) _tile_loadd(1, sums + kTileSums, 64);
+  if constexpr (kActs == 2) _tile_loadd(2, sums + 2 * kTileSums, 64);
+  if constexpr (kActs == 2 && kPanels == 2) _tile_loadd(3, sums + 3 * kTileSums, 64);
+}
+
+template <int kActs, int kPanels, typename Number> PITH_ALWAYS_INLINE void StoreSums(Number* sums) {
+  _tile_stored(0, sums, 64);
+  if constexpr (kPanels == 2) _tile_stored(1, sums + kTileSums, 64);
+  if constexpr (kActs == 2) _tile_stored(2, sums + 2 * kTileSums, 64);
+  if constexpr (kActs == 2 && kPanels == 2) _tile_stored(3, sums + 3 * kTileSums, 64);
+}
+
 // Activation tiles that share a block of weights, of a call with `m` rows. Tiles are always full: the last one is moved back until it
 // ends with the rows, and rows that two tiles hold are computed in both and stored once.
 struct TileRange {
   int64_t m, begin, count, rows;  // `rows` of each tile: 16, or all when the call has fewer
 
   // The first row of tile t of the range, and the first that no tile before it holds.
-  int64_t RowOf(int64_t t) const { return NewRowOf(t) < m - rows ? NewRowOf(t) : m - rows; }
+  int64_t RowOf(int64_t t) const { return Min(NewRowOf(t), m - rows); }
   int64_t NewRowOf(int64_t t) const { return kTileRows * (begin + t); }
 };
 
@@ -55,6 +84,25 @@ inline int64_t TilesTogether(int64_t tiles, int64_t largest) {
   const int64_t blocks = (tiles + largest - 1) / largest;
   const int64_t even = ((tiles + blocks - 1) / blocks + 1) / 2 * 2;
   return even < largest ? even : largest;
+}
+
+// Calls body(TileRange) for blocks of the `m` rows, as many tiles together as fit into kPackedBytes at `row_bytes` a row.
+template <typename Body> void ForTileRanges(int64_t m, int64_t row_bytes, Body body) {
+  const int64_t tiles = (m + kTileRows - 1) / kTileRows;
+  const int64_t together = TilesTogether(tiles, Min(kTiledRowBlock / kTileRows, kPackedBytes / (row_bytes * kTileRows)));
+  for (int64_t begin = 0; begin < tiles; begin += together) {
+    body(TileRange{.m = m, .begin = begin, .count = Min(together, tiles - begin), .rows = Min(m, kTileRows)});
+  }
+}
+
+// Writes kPanels panels of every row of the range, each once. totals(t, r, p): 16 floats, row r of tile t in panel p.
+template <int kPanels, typename Totals>
+PITH_ALWAYS_INLINE void StoreTiles(const GemmParams& params, const TileRange& tiles, int64_t panel, Totals totals) {
+  for (int64_t t = 0; t < tiles.count; ++t) {
+    for (int64_t row = tiles.NewRowOf(t); row < tiles.RowOf(t) + tiles.rows; ++row) {
+      for (int64_t p = 0; p < kPanels; ++p) StorePanel(params, row, panel + p, totals(t, row - tiles.RowOf(t), p));
+    }
+  }
 }
 
 }  // namespace

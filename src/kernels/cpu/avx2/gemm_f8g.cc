@@ -2,7 +2,7 @@
 // Arithmetic and loops: gemm_driver.h; layout: gemm_layout.h.
 #include "kernels/cpu/avx2/fp8.h"
 #include "kernels/cpu/avx2/gemm_lanes.h"
-#include "kernels/cpu/gemm_prepack.h"
+#include "kernels/cpu/gemm_f8g_row.h"
 #include "kernels/cpu/tables.h"
 
 namespace pith {
@@ -29,32 +29,9 @@ struct F8Format {
 
 }  // namespace
 
-const GemmKernelEntry gemm_bf16_f8g_f32__avx2 = {
-    .name = "gemm_bf16_f8g_f32__avx2",
-    .weight = GemmWeight::kF8Grouped,
-    .activation = GemmActivation::kBf16,
-    .accumulator = "f32 per group, f32 across",
-    .isa = KernelIsa::kAvx2,
-    .can_implement = CanPrepackF8,
-    .prepack_bytes = F8PrepackBytes,
-    .prepack = PrepackF8,
-    .run = RunGemm<Lanes, F8Format>,
-    .read_row = ReadF8Row,
-    .emulated = "fp8 as bf16",
-};
-
-const GemmKernelEntry gemm_fp8_f8g_f32__avx2 = {
-    .name = "gemm_fp8_f8g_f32__avx2",
-    .weight = GemmWeight::kF8Grouped,
-    .activation = GemmActivation::kFp8,
-    .accumulator = "f32 per group, f32 across",
-    .isa = KernelIsa::kAvx2,
-    .can_implement = CanPrepackF8,
-    .prepack_bytes = F8PrepackBytes,
-    .prepack = PrepackF8,
-    .run = RunGemm<Lanes, F8Format>,
-    .read_row = ReadF8Row,
-    .emulated = "fp8 as bf16",
-};
+const GemmKernelEntry gemm_bf16_f8g_f32__avx2 = F8Row("gemm_bf16_f8g_f32__avx2", GemmActivation::kBf16, KernelIsa::kAvx2,
+                                                      RunGemm<Lanes, F8Format>);
+const GemmKernelEntry gemm_fp8_f8g_f32__avx2 = F8Row("gemm_fp8_f8g_f32__avx2", GemmActivation::kFp8, KernelIsa::kAvx2,
+                                                     RunGemm<Lanes, F8Format>);
 
 }  // namespace pith
