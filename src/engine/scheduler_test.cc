@@ -61,6 +61,9 @@ TEST(SchedulerTest, AnAdmittedSequenceLeavesThePromisedBlocksOfEarlierPrefills) 
   const SchedulerLimits limits{.max_batch_tokens = 200, .max_sequences = 4, .prefill_chunk = 32};
   EXPECT_THAT(PlanStep({Running(1, 128, 64)}, {Waiting(2, 31)}, 3, limits).admitted, ElementsAre(2));
   EXPECT_THAT(PlanStep({Running(1, 128, 64)}, {Waiting(2, 32)}, 3, limits).admitted, IsEmpty());
+  // The same for one admitted in this step: request 1 takes 1 of 5 blocks and is promised 3; request 2 and its next token need 2.
+  EXPECT_THAT(PlanStep({}, {Waiting(1, 128), Waiting(2, 32)}, 5, limits).admitted, ElementsAre(1));
+  EXPECT_THAT(PlanStep({}, {Waiting(1, 128), Waiting(2, 31)}, 5, limits).admitted, ElementsAre(1, 2));
 }
 
 TEST(SchedulerTest, PreemptsTheLastInPolicyOrderWhenBlocksRunOut) {
@@ -70,10 +73,27 @@ TEST(SchedulerTest, PreemptsTheLastInPolicyOrderWhenBlocksRunOut) {
   EXPECT_THAT(plan.admitted, IsEmpty());
 }
 
+TEST(SchedulerTest, NobodyIsAdmittedInAStepThatPreempts) {
+  // Request 2's three blocks are more than request 1 needs, and request 3 would fit into the rest.
+  const StepPlan plan = PlanStep({Running(1, 33, 32), Running(2, 96, 95)}, {Waiting(3, 5)}, 0, kLimits);
+  EXPECT_THAT(plan.preempted, ElementsAre(2));
+  EXPECT_THAT(plan.admitted, IsEmpty());
+}
+
 TEST(SchedulerTest, ADecodeRowOfALaterSequenceYieldsItsBlockToAnEarlierPrefill) {
   const StepPlan plan = PlanStep({Running(1, 64, 32), Running(2, 10, 9)}, {}, 0, kLimits);
   EXPECT_THAT(plan.preempted, ElementsAre(2));
   EXPECT_THAT(Rows(plan), ElementsAre(std::pair(RequestId{1}, 32)));
+  EXPECT_EQ(plan.num_rows, 32);
+}
+
+TEST(SchedulerTest, AYieldedRowReturnsTheBlockThatWasPlannedForItAndItsPlaceInTheBudget) {
+  // The decode row of request 2 takes the one free block; request 1 needs two: that one and the one that request 2 held.
+  const SchedulerLimits limits{.max_batch_tokens = 64, .max_sequences = 4, .prefill_chunk = 64};
+  const StepPlan plan = PlanStep({Running(1, 96, 32), Running(2, 33, 32)}, {}, 1, limits);
+  EXPECT_THAT(plan.preempted, ElementsAre(2));
+  EXPECT_THAT(Rows(plan), ElementsAre(std::pair(RequestId{1}, 64)));
+  EXPECT_EQ(plan.num_rows, 64);
 }
 
 TEST(SchedulerTest, AWholeCacheIsEnoughForOneSequenceThatFillsIt) {
@@ -117,7 +137,9 @@ TEST(SchedulerTest, RandomLoadsKeepTheBudgetsAndAlwaysFinish) {
       }
       for (const RequestId id : plan.admitted) running.insert(waiting.extract(id));
       ASSERT_LE(static_cast<int64_t>(running.size()), limits.max_sequences);
+      int64_t num_rows = 0;
       for (const PlannedRows& rows : plan.rows) {
+        num_rows += rows.num_rows;
         SchedulerEntry& entry = running.at(rows.id);
         ASSERT_EQ(entry.num_computed, rows.first_position);
         ASSERT_LE(rows.num_rows, limits.prefill_chunk);
@@ -135,6 +157,7 @@ TEST(SchedulerTest, RandomLoadsKeepTheBudgetsAndAlwaysFinish) {
           ++entry.num_tokens;
         }
       }
+      ASSERT_EQ(num_rows, plan.num_rows) << "seed " << seed;
     }
     EXPECT_EQ(free, total_blocks);
   }

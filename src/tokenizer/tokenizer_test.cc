@@ -167,9 +167,9 @@ TEST(StreamDetokenizerTest, HoldsBackIncompleteSequences) {
 TEST(StreamDetokenizerTest, DropsOneLeadingSpaceOfSentencePieceText) {
   const std::unique_ptr<Tokenizer> tokenizer = LoadGolden("sentencepiece");
   ASSERT_TRUE(tokenizer->strips_leading_space());
+  StreamDetokenizer stream(*tokenizer);  // Finish makes it ready for the next text
   for (const char* text : {"the loom", "  two spaces", "a", "", "\u13a0 bytes \U0001f9f5"}) {
     const auto ids = tokenizer->Encode(text, {});
-    StreamDetokenizer stream(*tokenizer);
     std::string streamed;
     for (const TokenId id : *ids) streamed += stream.Append(id);
     EXPECT_EQ(streamed + stream.Finish(), text);

@@ -105,6 +105,28 @@ TEST(PackQuantized, MatchesTheGoldenVectors) {
   }
 }
 
+// Words run along the output rows, eight 4-bit zero points each, and the groups lie beside each other.
+TEST(PackQuantized, ZeroPointsArePackedAlongTheRows) {
+  QuantizedTensor weight;
+  weight.out = 9;
+  weight.in = 6;
+  weight.bits = 4;
+  weight.group_size = 2;
+  weight.code.assign(54, 1);
+  weight.scale.assign(27, 0.5f);
+  for (int o = 0; o < 9; ++o) {
+    for (int g = 0; g < 3; ++g) weight.zero_point.push_back(static_cast<uint8_t>((o + 5 * g) % 16));
+  }
+  const QuantizationArgs args{.num_bits = 4, .symmetric = false, .strategy = QuantizationStrategy::kGroup, .group_size = 2};
+  const std::vector<StoredTensor> stored = *EncodeWeight("pack-quantized", weight, args);
+  const ModuleTensors tensors = Views(stored);
+  const TensorView* zero_point = tensors.Find("weight_zero_point");
+  EXPECT_EQ(zero_point->shape, (Shape{2, 3}));
+  const uint32_t expected[] = {0x76543210u, 0xCBA98765u, 0x10FEDCBAu, 0x8u, 0xDu, 0x2u};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(static_cast<uint32_t>(zero_point->as<int32_t>()[i]), expected[i]) << i;
+  EXPECT_EQ(DecodeWeight("pack-quantized", tensors, args, {9, 6})->zero_point, weight.zero_point);
+}
+
 // A per-tensor zero point stays an I8 number.
 TEST(PackQuantized, PerTensorZeroPointIsNotPacked) {
   QuantizedTensor weight;
