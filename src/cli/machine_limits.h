@@ -29,7 +29,8 @@ class MachineProbe {
   // fits into a cache is compared with that cache. May throw std::bad_alloc.
   MachineProbe(ThreadPool& pool, Isa isa, int64_t working_set_bytes);
 
-  // One sample of every limit: one pass over the buffer and about a millisecond per instruction.
+  // One sample of every limit: the fastest of a few passes over the buffer in a row (the first ones find threads and memory asleep, and
+  // a limit must not be lower than what is compared with it), and about a millisecond per instruction.
   void Sample();
   void Clear();  // forgets the samples
   // Medians of the samples so far.

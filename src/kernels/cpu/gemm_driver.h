@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/gemm_layout.h"
+#include "kernels/cpu/gemm_prefetch.h"
 #include "kernels/cpu/gemm_store.h"
 #include "kernels/gemm.h"
 
@@ -28,7 +29,6 @@ namespace pith {
 namespace {
 
 constexpr int64_t kRowBlock = 64;
-constexpr int64_t kPrefetchBytes = 3072;            // ahead in each panel's codes
 constexpr int64_t kMaxSums = 8 * kMaxOffsetGroups;  // sum_a of a row block: at least 8 rows at the largest number of groups
 
 // What the tiles of a row block share.
@@ -93,11 +93,6 @@ PITH_ALWAYS_INLINE void FinishGroup(const TileArgs<Lanes>& args, int64_t g, type
   }
 }
 
-// How far ahead of byte `position` of a panel to prefetch, when P panels are read side by side: the reading goes on P panels further.
-PITH_ALWAYS_INLINE int64_t PrefetchDistance(const PanelLayout& layout, int64_t position, int64_t panels) {
-  return position + kPrefetchBytes < layout.panel_bytes ? kPrefetchBytes : kPrefetchBytes + (panels - 1) * layout.panel_bytes;
-}
-
 // Multiplies `count` planes of a decoded unit of panel `p` with every row.
 template <typename Lanes, typename Format, int R, int P>
 PITH_ALWAYS_INLINE void MultiplyUnit(typename Format::Unit unit, int count, int p, const typename Lanes::Activation* activation,
@@ -122,13 +117,12 @@ PITH_ALWAYS_INLINE void AccumulateCodes(const TileArgs<Lanes>& args, int64_t g, 
   const int64_t stride = args.activation_stride;
   const uint8_t* code = args.panel + position;
   const int64_t panel_bytes = args.layout->panel_bytes;
-  const int64_t ahead = PrefetchDistance(*args.layout, position, P);
   const int64_t units = length / Format::kUnitK;
 #pragma GCC unroll 2
   for (int64_t u = 0; u < units; ++u, activation += Format::kUnitK, code += Format::kUnitBytes) {
+    PrefetchAhead<P>(*args.layout, args.panel, code - args.panel);
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
-      __builtin_prefetch(code + p * panel_bytes + ahead);
       MultiplyUnit<Lanes, Format, R, P>(Format::Load(code + p * panel_bytes), Format::kUnitK / Lanes::kPlaneK, p, activation, stride, acc);
     }
   }
@@ -242,6 +236,7 @@ template <typename Lanes, typename Format, int R, int P> PITH_ALWAYS_INLINE void
   args.sums = block->sums;
   args.acc = acc;
   args.total = total;
+  PrefetchScales<P>(block->layout, args.panel);
   for (int64_t k = 0; k < params.problem.k;) {
     const int64_t end = ChunkEnd<Format>(block->layout, params.problem.k, k, Lanes::kDirectChunkK);
     SetActivations(block, k, end, &args);
@@ -280,20 +275,17 @@ template <typename Lanes, typename Format, int P> void DecodeChunk(const TileArg
   for (int64_t k = args.k_begin; k < args.k_end;) {
     const int64_t g = k / layout.group_size;
     const int64_t end = Min((g + 1) * layout.group_size, args.k_end);
-    const int64_t position = layout.code_begin + g * layout.group_bytes + (k - g * layout.group_size) / Format::kUnitK * Format::kUnitBytes;
-    const int64_t ahead = PrefetchDistance(layout, position, P);
-    for (int p = 0; p < P; ++p) {
-      uint8_t* out = scratch + ((k - args.k_begin) / Lanes::kPlaneK * P + p) * Lanes::kPlaneBytes;
-      const uint8_t* code = args.panel + p * layout.panel_bytes + position;
-      for (int64_t i = k; i < end; code += Format::kUnitBytes) {
-        __builtin_prefetch(code + ahead);
-        const typename Format::Unit unit = Format::Load(code);
+    int64_t position = layout.code_begin + g * layout.group_bytes + (k - g * layout.group_size) / Format::kUnitK * Format::kUnitBytes;
+    for (int64_t i = k; i < end; i += Format::kUnitK, position += Format::kUnitBytes) {
+      PrefetchAhead<P>(layout, args.panel, position);
+      uint8_t* planes = scratch + (i - args.k_begin) / Lanes::kPlaneK * P * Lanes::kPlaneBytes;
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p) {
+        const typename Format::Unit unit = Format::Load(args.panel + p * layout.panel_bytes + position);
 #pragma GCC unroll 8
         for (int t = 0; t < Format::kUnitK / Lanes::kPlaneK; ++t) {
-          if (i >= end) break;
-          Lanes::StorePlane(out, Format::Decode(unit, t));
-          out += P * Lanes::kPlaneBytes;
-          i += Lanes::kPlaneK;
+          if (i + t * Lanes::kPlaneK >= end) break;
+          Lanes::StorePlane(planes + (t * P + p) * Lanes::kPlaneBytes, Format::Decode(unit, t));
         }
       }
     }
@@ -317,6 +309,7 @@ template <typename Lanes, typename Format, int P> void ComputeBlocked(RowBlock<L
   args.layout = &block->layout;
   args.panel = params.weight + panel * block->layout.panel_bytes;
   args.scratch = scratch;
+  PrefetchScales<P>(block->layout, args.panel);
   const int64_t tiles = (block->rows + Lanes::kTileRows - 1) / Lanes::kTileRows;
   for (int64_t k = 0; k < params.problem.k;) {
     const int64_t end = ChunkEnd<Format>(block->layout, params.problem.k, k,

@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/gemm_layout.h"
+#include "kernels/cpu/gemm_prefetch.h"
 #include "kernels/cpu/gemm_store.h"
 #include "kernels/gemm.h"
 
@@ -26,7 +27,6 @@ namespace {
 
 constexpr int64_t kRowBlock = 96;
 constexpr int64_t kChunkK = 256;  // of decoded weights; a multiple of every int16 step's unit, and at least one such step
-constexpr int64_t kPrefetchBytes = 4096;
 
 // Everything of a call that tiles share.
 struct Job {
@@ -161,11 +161,9 @@ PITH_ALWAYS_INLINE void DirectStep(const Job& job, const uint8_t* panel, int64_t
   const int64_t panel_bytes = job.layout.panel_bytes;
   for (int64_t u = 0; u < units; ++u, code += kIntegerUnitBytes, rows.Advance(Format::kUnitK)) {
     typename Lanes::Weights weights[P][Format::kUnitK / 4];
+    PrefetchAhead<P>(job.layout, panel, code - panel);
 #pragma GCC unroll 4
-    for (int p = 0; p < P; ++p) {
-      __builtin_prefetch(code + p * panel_bytes + kPrefetchBytes, 0, 2);
-      Format::template Decode<Lanes>(code + p * panel_bytes, weights[p]);
-    }
+    for (int p = 0; p < P; ++p) Format::template Decode<Lanes>(code + p * panel_bytes, weights[p]);
 #pragma GCC unroll 2
     for (int t = 0; t < Format::kUnitK / 4; ++t) {
 #pragma GCC unroll 16
@@ -193,6 +191,7 @@ template <typename Lanes, typename Format, int kPlanes, int R, int P>
 __attribute__((noinline)) void ComputeDirect(const Job& job, int64_t row, int64_t panel) {
   alignas(64) float total[R * P * kGemmPanel] = {};
   const uint8_t* begin = job.params->weight + panel * job.layout.panel_bytes;
+  PrefetchScales<P>(job.layout, begin);
   float* sums = total;
   asm volatile("" : "+r"(sums) : : "memory");  // totals stay in memory: registers are for the sums of a step
   for (int64_t s = 0; s < job.steps; ++s) DirectStep<Lanes, Format, kPlanes, R, P>(job, begin, row, s, sums);
@@ -284,16 +283,17 @@ template <typename Lanes, int kPlanes, int R, int P> void DispatchTile(const Til
 
 // Codes [k_begin, k_end) of P panels as bytes, panels interleaved unit by unit.
 template <typename Lanes, typename Format, int P> void DecodeChunk(const Job& job, const Tile& tile, uint8_t* scratch) {
-  for (int p = 0; p < P; ++p) {
-    const uint8_t* code = tile.panel + p * job.layout.panel_bytes + job.layout.code_begin +
-                          tile.k_begin / Format::kUnitK * kIntegerUnitBytes;
-    uint8_t* out = scratch + p * kIntegerUnitBytes;
-    for (int64_t k = tile.k_begin; k < tile.k_end; k += Format::kUnitK, code += kIntegerUnitBytes) {
-      __builtin_prefetch(code + kPrefetchBytes, 0, 2);
+  const uint8_t* code = tile.panel + job.layout.code_begin + tile.k_begin / Format::kUnitK * kIntegerUnitBytes;
+  if (tile.k_begin == 0) PrefetchScales<P>(job.layout, tile.panel);
+  for (int64_t k = tile.k_begin; k < tile.k_end; k += Format::kUnitK, code += kIntegerUnitBytes) {
+    PrefetchAhead<P>(job.layout, tile.panel, code - tile.panel);
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) {
       typename Lanes::Weights weights[Format::kUnitK / 4];
-      Format::template Decode<Lanes>(code, weights);
-      for (int t = 0; t < Format::kUnitK / 4; ++t, out += P * kIntegerUnitBytes) Lanes::StoreWeights(out, weights[t]);
+      Format::template Decode<Lanes>(code + p * job.layout.panel_bytes, weights);
+      for (int t = 0; t < Format::kUnitK / 4; ++t) Lanes::StoreWeights(scratch + (t * P + p) * kIntegerUnitBytes, weights[t]);
     }
+    scratch += Format::kUnitK / 4 * P * kIntegerUnitBytes;
   }
 }
 

@@ -16,11 +16,12 @@ extern const GemmKernelEntry gemm_bf16_bf16_f32__amx;
 namespace {
 
 constexpr int64_t kTileK = 32, kTileRowBytes = 64;
-constexpr int64_t kChunkK = 512;  // of weights that stay in the level-1 cache while rows pass
-constexpr int64_t kPrefetchBytes = 8192;
+constexpr int64_t kChunkK = 512;      // of weights that stay in the level-1 cache while rows pass
+constexpr int64_t kStreamedRows = 32;  // up to here weights are used once, and a panel is one chunk
 
 struct Block {
   const GemmParams* params;
+  PanelLayout layout;
   TileRange tiles;
   char* packed;  // [tile][k / 32][row][32] bf16
   float* sums;   // per pair of tiles [activation tile][panel][row][16]
@@ -39,8 +40,7 @@ void PackActivations(const Block& block) {
 
 // Activation tiles first and, with kActs == 2, first + 1 (or the last one again), times k [k_begin, k_end) of kPanels panels.
 template <int kActs, int kPanels>
-void MultiplyTiles(const Block& block, int64_t first, const uint8_t* panel, int64_t panel_bytes, int64_t k_begin, int64_t k_end,
-                   float* sums) {
+void MultiplyTiles(const Block& block, int64_t first, const uint8_t* panel, int64_t k_begin, int64_t k_end, float* sums) {
   const int64_t tile_bytes = block.tiles.rows * kTileRowBytes, stride = block.params->problem.k / kTileK * tile_bytes;
   const char* upper = block.packed + first * stride + k_begin / kTileK * tile_bytes;
   const char* lower = upper + (Min(first + 1, block.tiles.count - 1) - first) * stride;
@@ -51,14 +51,12 @@ void MultiplyTiles(const Block& block, int64_t first, const uint8_t* panel, int6
     LoadSums<kActs, kPanels>(sums);
   }
   for (int64_t k = k_begin; k < k_end; k += kTileK, weights += 1024, upper += tile_bytes, lower += tile_bytes) {
-    if constexpr (kPanels == 1) {
-      for (int64_t i = 0; i < 1024; i += 64) __builtin_prefetch(weights + kPrefetchBytes + i, 0, 2);
-    }
+    if (first == 0) PrefetchTile<kPanels>(block.layout, panel, weights - panel, 16);
     _tile_loadd(6, weights, 64);
     _tile_loadd(4, upper, kTileRowBytes);
     _tile_dpbf16ps(0, 4, 6);
     if constexpr (kPanels == 2) {
-      _tile_loadd(7, weights + panel_bytes, 64);
+      _tile_loadd(7, weights + block.layout.panel_bytes, 64);
       _tile_dpbf16ps(1, 4, 7);
     }
     if constexpr (kActs == 2) {
@@ -72,12 +70,11 @@ void MultiplyTiles(const Block& block, int64_t first, const uint8_t* panel, int6
 
 template <int kActs, int kPanels> void ComputePanels(const Block& block, int64_t panel) {
   const GemmParams& params = *block.params;
-  const int64_t panel_bytes = DenseLayout(params.problem).panel_bytes, k = params.problem.k;
-  const uint8_t* weights = params.weight + panel * panel_bytes;
-  const int64_t chunk = kPanels == 1 ? k : kChunkK;
+  const int64_t k = params.problem.k, chunk = params.m <= kStreamedRows ? k : kChunkK;
+  const uint8_t* weights = params.weight + panel * block.layout.panel_bytes;
   for (int64_t begin = 0; begin < k; begin += chunk) {
     for (int64_t t = 0; t < block.tiles.count; t += kActs) {
-      MultiplyTiles<kActs, kPanels>(block, t, weights, panel_bytes, begin, Min(begin + chunk, k), block.sums + t / kActs * kUnitSums);
+      MultiplyTiles<kActs, kPanels>(block, t, weights, begin, Min(begin + chunk, k), block.sums + t / kActs * kUnitSums);
     }
   }
   StoreTiles<kPanels>(params, block.tiles, panel, [&](int64_t t, int64_t r, int64_t p) {
@@ -85,18 +82,20 @@ template <int kActs, int kPanels> void ComputePanels(const Block& block, int64_t
   });
 }
 
+template <int kActs> void ComputeBlock(const Block& block) {
+  int64_t panel = block.params->panel_begin;
+  for (; panel + 2 <= block.params->panel_end; panel += 2) ComputePanels<kActs, 2>(block, panel);
+  if (panel < block.params->panel_end) ComputePanels<kActs, 1>(block, panel);
+}
+
 void Run(const GemmParams& params) {
   alignas(64) char packed[kPackedBytes];
   alignas(64) float sums[kTiledRowBlock / kTileRows * kUnitSums];
   Configure(kTileRowBytes, Min(params.m, kTileRows));
   ForTileRanges(params.m, 2 * params.problem.k, [&](const TileRange& range) {
-    const Block block = {.params = &params, .tiles = range, .packed = packed, .sums = sums};
+    const Block block = {.params = &params, .layout = DenseLayout(params.problem), .tiles = range, .packed = packed, .sums = sums};
     PackActivations(block);
-    int64_t panel = params.panel_begin;
-    if (params.m > kOnePanelRows) {
-      for (; panel + 2 <= params.panel_end; panel += 2) ComputePanels<2, 2>(block, panel);
-    }
-    for (; panel < params.panel_end; ++panel) range.count == 1 ? ComputePanels<1, 1>(block, panel) : ComputePanels<2, 1>(block, panel);
+    range.count == 1 ? ComputeBlock<1>(block) : ComputeBlock<2>(block);
   });
   _tile_release();
 }

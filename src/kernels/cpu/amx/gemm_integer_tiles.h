@@ -18,11 +18,16 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kInPlaceChunkK = 1024;                                           // weights that need no decoding
-template <int kPlanes> constexpr int64_t kFewestTiledRows = kPlanes == 2 ? 4 : 6;  // measured: below, vector rows are as fast
+constexpr int64_t kInPlaceChunkK = 1024;  // weights that need no decoding
 
 // k per tile instruction, or 0 where a step does not consist of whole ones.
 int64_t TileK(const Job& job) { return job.step % 64 == 0 ? 64 : job.step % 32 == 0 ? 32 : 0; }
+
+// Measured: with fewer rows the vector loops are as fast.
+template <typename Format, int kPlanes> int64_t FewestTiledRows(int64_t tile_k) {
+  if (Format::kUnitK == 4 || tile_k == 64) return kPlanes == 2 ? 7 : 9;
+  return kPlanes == 2 ? 11 : 17;
+}
 
 // Tiles of activations that share a decoded chunk of weights, packed so that a tile load reads lines that follow each other:
 // [tile][k / tile_k][plane][row][tile_k].
@@ -106,7 +111,7 @@ PITH_ALWAYS_INLINE void Finish(const Block& block, const Tile& tile, Waiting* wa
 
 // Activation tile `first`, or two, times the chunk of weights at `tile`. `ints`: two buffers in turn, or where the chunk cuts steps, one
 // of this unit that keeps their sums.
-template <int kPlanes, int kActs, int kPanels, GroupOffset kOffset, bool kPrefetch>
+template <int kPlanes, int kActs, int kPanels, GroupOffset kOffset, bool kInPlace>
 void MultiplyTiles(const Block& block, const Tile& tile, int64_t first, int32_t* ints, bool cut, Waiting* waiting) {
   const Job& job = *block.job;
   const int64_t tile_k = block.tile_k, tile_bytes = block.tiles.rows * tile_k, row_bytes = job.params->problem.k * kPlanes;
@@ -123,9 +128,7 @@ void MultiplyTiles(const Block& block, const Tile& tile, int64_t first, int32_t*
       LoadSums<kActs, kPanels>(sums);
     }
     for (; k < end; k += tile_k, weights += tile_k / 4 * tile.weights_step, upper += kPlanes * tile_bytes, lower += kPlanes * tile_bytes) {
-      if constexpr (kPrefetch) {
-        for (int64_t i = 0; i < tile_k / 4; ++i) __builtin_prefetch(weights + kPrefetchBytes + 64 * i, 0, 2);
-      }
+      if (kInPlace && first == 0) PrefetchTile<kPanels>(job.layout, tile.panel, weights - tile.panel, tile_k / 4);
       _tile_loadd(6, weights, tile.weights_step);
       _tile_loadd(4, upper, tile_k);
       _tile_dpbsud(0, 4, 6);
@@ -156,12 +159,13 @@ void ComputeTiled(const Block& block, int64_t panel, uint8_t* scratch) {
   Tile tile = {.job = &job, .panel = job.params->weight + panel * job.layout.panel_bytes};
   const int64_t chunk = kInPlace ? ChunkK(job, kInPlaceChunkK) : ChunkK(job, kChunkK);
   const bool cut = job.step > chunk;
+  if (kInPlace) PrefetchScales<kPanels>(job.layout, tile.panel);
   Waiting waiting;
   for (int64_t k = 0; k < job.params->problem.k; k = tile.k_end) {
     SetChunk<IntegerLanes, Format, kPanels>(job, k, chunk, tile, scratch);
     for (int64_t t = 0; t < block.tiles.count; t += kTilesTogether) {
       int32_t* unit = ints + (cut ? t / kTilesTogether * kUnitSums : 0);
-      MultiplyTiles<kPlanes, kActs, kPanels, kOffset, kInPlace && kPanels == 1>(block, tile, t, unit, cut, &waiting);
+      MultiplyTiles<kPlanes, kActs, kPanels, kOffset, kInPlace>(block, tile, t, unit, cut, &waiting);
     }
   }
   Finish<kPlanes, kActs, kPanels, kOffset>(block, tile, &waiting);
@@ -188,7 +192,7 @@ template <typename Format, int kPlanes, int kPanels> void DispatchTiles(const Bl
 template <typename Format, int kPlanes> void RunTiledGemm(const GemmParams& params) {
   const Job job = MakeJob<Format>(params);
   const int64_t tile_k = TileK(job);
-  if (params.m < kFewestTiledRows<kPlanes> || tile_k == 0 || params.problem.k * kPlanes * kTileRows > kPackedBytes) {
+  if (tile_k == 0 || params.m < FewestTiledRows<Format, kPlanes>(tile_k) || params.problem.k * kPlanes * kTileRows > kPackedBytes) {
     return RunJob<IntegerLanes, Format, kPlanes>(job);
   }
   alignas(64) uint8_t scratch[Format::kUnitK == 4 ? 64 : kChunkK / 4 * 2 * kIntegerUnitBytes];
@@ -199,9 +203,7 @@ template <typename Format, int kPlanes> void RunTiledGemm(const GemmParams& para
     const Block block = {.job = &job, .tiles = range, .tile_k = tile_k, .packed = packed, .total = total};
     PackActivations<kPlanes>(block);
     int64_t panel = params.panel_begin;
-    if (params.m > kOnePanelRows) {
-      for (; panel + 2 <= params.panel_end; panel += 2) DispatchTiles<Format, kPlanes, 2>(block, panel, scratch);
-    }
+    for (; panel + 2 <= params.panel_end; panel += 2) DispatchTiles<Format, kPlanes, 2>(block, panel, scratch);
     for (; panel < params.panel_end; ++panel) DispatchTiles<Format, kPlanes, 1>(block, panel, scratch);
   });
   _tile_release();

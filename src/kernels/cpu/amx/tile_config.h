@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/gemm_prefetch.h"
 #include "kernels/cpu/gemm_store.h"
 
 namespace pith {
@@ -15,7 +16,6 @@ constexpr int64_t kTileSums = 16 * 16;              // of one tile
 constexpr int64_t kUnitSums = 4 * kTileSums;        // of up to two activation tiles times two panels
 constexpr int64_t kTiledRowBlock = 128;             // rows that share a chunk of weights
 constexpr int64_t kPackedBytes = int64_t{1} << 20;  // of activations: half of the level-2 cache
-constexpr int64_t kOnePanelRows = 32;               // up to here weights stream panel by panel, which memory likes best
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -32,6 +32,12 @@ void Configure(int64_t tile_k, int64_t rows) {
     config.row_bytes[t] = static_cast<uint16_t>(activation ? tile_k : 64);
   }
   _tile_loadconfig(&config);
+}
+
+// What belongs ahead of one weight tile of `tile_rows` lines, of kPanels panels.
+template <int kPanels>
+PITH_ALWAYS_INLINE void PrefetchTile(const PanelLayout& layout, const uint8_t* panel, int64_t position, int64_t tile_rows) {
+  for (int64_t i = 0; i < tile_rows; ++i) PrefetchAhead<kPanels>(layout, panel, position + 64 * i);
 }
 
 // The sums of kActs activation tiles times kPanels panels, tiles 0..3, and where they lie in memory: [activation tile][panel][16][16].

@@ -41,6 +41,7 @@ uint64_t Read(const uint8_t* data, int64_t bytes) {
   __m256i sum[4];
   for (__m256i& lane : sum) lane = _mm256_setzero_si256();
   for (int64_t i = 0; i < bytes; i += 128) {
+    for (int64_t line = 0; line < 128; line += 64) __builtin_prefetch(data + i + line + kReadAheadBytes, 0, 2);
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) sum[v] = _mm256_xor_si256(sum[v], _mm256_load_si256(reinterpret_cast<const __m256i*>(data + i + 32 * v)));
   }

@@ -42,7 +42,10 @@ uint64_t Read(const uint8_t* data, int64_t bytes) {
   for (__m512i& lane : sum) lane = _mm512_setzero_si512();
   for (int64_t i = 0; i < bytes; i += 256) {
 #pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) sum[v] = _mm512_xor_si512(sum[v], _mm512_load_si512(data + i + 64 * v));
+    for (int v = 0; v < 4; ++v) {
+      __builtin_prefetch(data + i + 64 * v + kReadAheadBytes, 0, 2);
+      sum[v] = _mm512_xor_si512(sum[v], _mm512_load_si512(data + i + 64 * v));
+    }
   }
   uint64_t words[8], total = 0;
   _mm512_storeu_si512(words, _mm512_xor_si512(_mm512_xor_si512(sum[0], sum[1]), _mm512_xor_si512(sum[2], sum[3])));

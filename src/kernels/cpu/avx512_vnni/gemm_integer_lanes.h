@@ -25,7 +25,7 @@ struct IntegerLanes {
   template <int kPlanes> static constexpr int64_t kDirectMax = 16;
   template <int kPlanes> static constexpr int kTileRows = kPlanes == 2 ? 3 : 6;  // times 4 panels: 24 sums, 4 weights, 1 or 2 activations
   static constexpr int kTilePanels = 4;
-  static constexpr int DirectPanels(int) { return 1; }
+  static constexpr int DirectPanels(int sums) { return sums <= 12 ? 2 : 1; }
 
   static PITH_ALWAYS_INLINE Weights LoadWeights(const uint8_t* p) { return _mm512_load_si512(p); }
   static PITH_ALWAYS_INLINE void StoreWeights(uint8_t* p, Weights w) { _mm512_store_si512(p, w); }

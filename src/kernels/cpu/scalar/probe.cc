@@ -1,4 +1,5 @@
 // Probes of the baseline CPU: what plain C++ reaches.
+#include "kernels/cpu/probe_chains.h"
 #include "kernels/cpu/probe_tables.h"
 
 namespace pith {
@@ -20,6 +21,7 @@ int64_t MultiplyF32(int64_t steps) {
 uint64_t Read(const uint8_t* data, int64_t bytes) {
   uint64_t sum[8] = {};
   for (int64_t i = 0; i < bytes; i += 64) {
+    __builtin_prefetch(data + i + kReadAheadBytes, 0, 2);
     uint64_t words[8];
     __builtin_memcpy(words, data + i, sizeof(words));
     for (int lane = 0; lane < 8; ++lane) sum[lane] ^= words[lane];
