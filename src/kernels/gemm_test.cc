@@ -295,6 +295,7 @@ TEST(Gemm, LongRowsAreWithinTheErrorModel) {
 std::vector<Case> InvarianceCases(int64_t rows) {
   std::vector<Case> cases;
   cases.push_back(MakeCase({.n = 100, .k = 577}, 1, rows));
+  cases.push_back(MakeCase({.n = 100, .k = 1216}, 8, rows));
   for (const int bits : {4, 8}) {
     cases.push_back(MakeCase({.n = 100, .k = 576, .group_size = 64, .bits = bits}, 2, rows));
     cases.push_back(MakeCase({.n = 100, .k = 576, .group_size = 36, .bits = bits, .has_zero_point = true}, 3, rows));
@@ -304,6 +305,7 @@ std::vector<Case> InvarianceCases(int64_t rows) {
   for (const GemmActivation activation : {GemmActivation::kBf16, GemmActivation::kFp8}) {
     cases.push_back(MakeFp8Case({.n = 100, .k = 512, .group_size = 128, .activation = activation}, 6, rows));
     cases.push_back(MakeFp8Case({.n = 100, .k = 1200, .group_size = 1200, .activation = activation}, 7, rows));
+    cases.push_back(MakeFp8Case({.n = 100, .k = 1216, .group_size = 1216, .activation = activation}, 9, rows));
   }
   return cases;
 }

@@ -64,7 +64,7 @@ TEST(SelectGemm, ForcingAnInstructionSetSelectsIt) {
     EXPECT_EQ(*selected, isa);
     const absl::StatusOr<GemmSelection> gemm = SelectGemm(GemmWeight::kW4Grouped, problem, *selected);
     ASSERT_TRUE(gemm.ok()) << gemm.status();
-    const Isa bf16_isa = std::min(isa, Isa::kAvx512Vnni);  // amx multiplies integers only
+    const Isa bf16_isa = std::min(isa, Isa::kAvx512Vnni);  // amx has no row for bf16 times int codes
     EXPECT_EQ(std::string(gemm->kernel->name), absl::StrCat("gemm_bf16_w4g_f32__", IsaName(bf16_isa)));
     EXPECT_THAT(gemm->refused, SizeIs(static_cast<size_t>(Isa::kAvx512Vnni) - static_cast<size_t>(bf16_isa)));
     GemmProblem integer = problem;
@@ -93,7 +93,8 @@ TEST(SelectGemm, WhatNoVectorRowTakesReachesScalarWithTheReasons) {
     const absl::StatusOr<GemmSelection> gemm = SelectGemm(c.weight, c.problem, Isa::kAvx512Vnni);
     ASSERT_TRUE(gemm.ok()) << gemm.status();
     EXPECT_EQ(gemm->kernel->isa, KernelIsa::kScalar) << gemm->kernel->name;
-    EXPECT_THAT(gemm->refused, AllOf(SizeIs(3), Each(HasSubstr(c.reason))));
+    EXPECT_THAT(std::vector<std::string>(gemm->refused.end() - 3, gemm->refused.end()), Each(HasSubstr(c.reason)));
+    for (size_t i = 0; i + 3 < gemm->refused.size(); ++i) EXPECT_THAT(gemm->refused[i], HasSubstr("needs amx"));
   }
 }
 
