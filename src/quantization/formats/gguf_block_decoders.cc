@@ -19,15 +19,16 @@ uint32_t LoadU32(const uint8_t* bytes) {
   return value;
 }
 
-// 2 * kCount nibbles: first all low ones, then all high ones. Counts are constants so that the loops become vector code.
-template <int kCount> void UnpackNibbles(const uint8_t* packed, uint8_t* code) {
+// 2 * kCount nibbles: first all low ones, then all high ones. Counts are constants, and codes lie apart from blocks, so that the loops become
+// vector code.
+template <int kCount> void UnpackNibbles(const uint8_t* __restrict packed, uint8_t* __restrict code) {
   for (int i = 0; i < kCount; ++i) code[i] = packed[i] & 0xF;
   for (int i = 0; i < kCount; ++i) code[kCount + i] = packed[i] >> 4;
 }
 
 // kPlanes runs of 32 elements whose bits lie over each other in 32 bytes: element i of run p has bits p * kBits.. of byte i.
 // Adds them, shifted left by kShift, to the codes.
-template <int kBits, int kPlanes, int kShift> void AddBitPlanes(const uint8_t* packed, uint8_t* code) {
+template <int kBits, int kPlanes, int kShift> void AddBitPlanes(const uint8_t* __restrict packed, uint8_t* __restrict code) {
   constexpr int kMask = (1 << kBits) - 1;
   for (int plane = 0; plane < kPlanes; ++plane) {
     for (int i = 0; i < 32; ++i) code[plane * 32 + i] |= static_cast<uint8_t>(((packed[i] >> (plane * kBits)) & kMask) << kShift);
