@@ -60,8 +60,10 @@ absl::Status Answer(const ModelBundle& bundle, Engine& engine, const GenerationF
 absl::Status Run(const Options& options, const CommonOptions& common) {
   if (!common.json_path.empty()) return UsageError("--json: chat has no result object; use pith run --chat");
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
+  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
+  RETURN_IF_ERROR(CheckGenerationFlags(options.generation, bundle));
   if (!bundle.chat_template.has_value()) return NotSupportedError(options.model, ": expected a model with a chat template, found none");
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations));
   ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, options.context, options.generation));
   const bool interactive = isatty(STDIN_FILENO) == 1;
   if (interactive && !common.quiet) std::fputs("Type a message, or /help.\n", stderr);

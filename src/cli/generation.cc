@@ -16,21 +16,27 @@ double MillisecondsBetween(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double, std::milli>(end - begin).count();
 }
 
+SamplingParams MakeSampling(const GenerationFlags& flags) {
+  SamplingParams sampling;
+  sampling.temperature = static_cast<float>(flags.temperature);
+  sampling.top_p = static_cast<float>(flags.top_p);
+  sampling.min_p = static_cast<float>(flags.min_p);
+  sampling.top_k = flags.top_k;
+  sampling.repetition_penalty = static_cast<float>(flags.repetition_penalty);
+  sampling.presence_penalty = static_cast<float>(flags.presence_penalty);
+  sampling.frequency_penalty = static_cast<float>(flags.frequency_penalty);
+  sampling.seed = flags.seed;
+  sampling.ignore_eos = flags.ignore_eos;
+  return sampling;
+}
+
 Request MakeRequest(const ModelBundle& bundle, std::vector<int32_t> prompt, const GenerationFlags& flags) {
   Request request;
   request.id = 1;
   request.prompt = std::move(prompt);
-  request.sampling.temperature = static_cast<float>(flags.temperature);
-  request.sampling.top_p = static_cast<float>(flags.top_p);
-  request.sampling.min_p = static_cast<float>(flags.min_p);
-  request.sampling.top_k = flags.top_k;
-  request.sampling.repetition_penalty = static_cast<float>(flags.repetition_penalty);
-  request.sampling.presence_penalty = static_cast<float>(flags.presence_penalty);
-  request.sampling.frequency_penalty = static_cast<float>(flags.frequency_penalty);
-  request.sampling.seed = flags.seed;
+  request.sampling = MakeSampling(flags);
   request.max_tokens = flags.max_tokens;
   request.stop_token_ids = bundle.stop_token_ids;
-  request.sampling.ignore_eos = flags.ignore_eos;
   return request;
 }
 
@@ -54,6 +60,10 @@ void AddGenerationFlags(CLI::App& app, GenerationFlags& flags) {
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   AddKvCacheDtypeFlag(app, flags.kv_cache_dtype);
+}
+
+absl::Status CheckGenerationFlags(const GenerationFlags& flags, const ModelBundle& bundle) {
+  return Validate(MakeSampling(flags), bundle.tokenizer->vocab_size());
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeSingleSequenceEngine(DecoderModel& model, int64_t max_model_len, const GenerationFlags& flags) {

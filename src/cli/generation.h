@@ -28,6 +28,9 @@ struct GenerationFlags {
 
 void AddGenerationFlags(CLI::App& app, GenerationFlags& flags);
 
+// What the engine would say of the flags, to be asked before weights are loaded. Errors: kInvalidArgument.
+absl::Status CheckGenerationFlags(const GenerationFlags& flags, const ModelBundle& bundle);
+
 struct Generation {
   std::vector<int32_t> tokens;
   std::string text;

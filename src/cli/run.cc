@@ -57,9 +57,11 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     ASSIGN_OR_RETURN(prompt, ReadStandardInput());
   }
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
+  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
+  RETURN_IF_ERROR(CheckGenerationFlags(options.generation, bundle));
   ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodePrompt(bundle, options, prompt));
   if (ids.empty()) return UsageError("prompt: expected at least one token, found none");
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations));
   const int64_t needed = options.context > 0 ? options.context : static_cast<int64_t>(ids.size()) + options.generation.max_tokens;
   const int64_t limit = std::min(needed, bundle.model->config().max_position_embeddings);
   ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, limit, options.generation));

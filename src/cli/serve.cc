@@ -1,11 +1,9 @@
-#include <csignal>
 #include <ctime>
 #include <thread>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/activations_flag.h"
@@ -43,10 +41,9 @@ ServedModel MakeServedModel(const Options& options, const ModelBundle& bundle) {
 }
 
 // Waits for Ctrl-C or SIGTERM, then lets running answers finish.
-absl::Status ServeUntilSignal(Server& server, const Options& options) {
+absl::Status ServeUntilSignal(Server& server, const Options& options, bool quiet) {
   while (InterruptSignal() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const int signal = InterruptSignal();
-  spdlog::info("signal {}: draining for at most {} s", signal, options.drain_timeout_s);
+  if (!quiet) std::fprintf(stderr, "stopping: running answers have %d s to finish; once more cuts them\n", options.drain_timeout_s);
   SetInterruptSignal(0);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(options.drain_timeout_s);
   while (std::chrono::steady_clock::now() < deadline && InterruptSignal() == 0) {
@@ -75,7 +72,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
                  static_cast<int>(resolved.max_model_len), static_cast<int>(resolved.kv_blocks * kBlockSizeTokens),
                  std::string(KvDtypeName(*resolved.kv_cache_dtype)).c_str());
   }
-  return ServeUntilSignal(*server, options);
+  return ServeUntilSignal(*server, options, common.quiet);
 }
 
 }  // namespace

@@ -59,6 +59,15 @@ class FlagTest(harness.Case):
         self.assertExit(run("run", self.model, "x", "--json", ""), 2, "--json")
         self.assertExit(run("run", "", "x"), 66, "path")
 
+    def test_what_needs_no_weights_is_refused_before_they_are_read(self):
+        model = tiny_model.write(self.scratch / "no-norm", chat=False, spoil=lambda tensors: tensors.pop("model.norm.weight") is None or {})
+        self.assertExit(run("run", model, "x"), 65, "model.norm: expected a weight")
+        for command in (["run", model, "x"], ["chat", model]):
+            for flag in (["--top-p", 0], ["--min-p", 2], ["--top-k", -2], ["--repetition-penalty", 0], ["--presence-penalty", 3]):
+                self.assertExit(run(*command, *flag), 2, flag[0][2:].replace("-", "_"))
+        self.assertExit(run("run", model, "x", "--chat"), 69, "chat template")
+        self.assertExit(run("chat", model), 69, "chat template")
+
     def test_ignore_patterns_must_be_valid_and_match(self):
         out = self.scratch / "ignore"
         for pattern in ("", "re:(", "model.layers.0.mlp.up_prj", "re:.*nothing"):
