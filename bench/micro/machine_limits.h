@@ -3,8 +3,6 @@
 // the benchmarks are, so that other processes disturb little.
 #pragma once
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
@@ -47,23 +45,15 @@ inline double FmaFlopsPerSecond(Isa isa) {
   return PeakPerSecond(ProbeLimit::kF32, std::max(isa, Isa::kAvx2));
 }
 
-// Read rate of one thread over `bytes` (a multiple of 256) of a buffer read before, best of three passes.
-inline double ReadBytesPerSecond(const void* buffer, int64_t bytes) {
-  const auto* words = static_cast<const uint64_t*>(buffer);
+// Read rate of one thread over `bytes` (a multiple of 256) of a 64-byte aligned buffer read before, best of three passes.
+inline double ReadBytesPerSecond(const uint8_t* buffer, int64_t bytes) {
+  const ProbeEntry* probe = FindProbe(ProbeLimit::kRead, DetectIsa());
   const int64_t repeats = std::max<int64_t>(1, (int64_t{4} << 20) / bytes);  // at least 4 MiB per timing
   double best = 1e9;
   volatile uint64_t sink = 0;
   for (int pass = 0; pass < 4; ++pass) {
     const double seconds = SecondsOf([&] {
-      __m128i sum[4] = {};
-      for (int64_t r = 0; r < repeats; ++r) {
-        for (int64_t i = 0; i + 8 <= bytes / 8; i += 8) {
-#pragma GCC unroll 4
-          for (int v = 0; v < 4; ++v) sum[v] = _mm_xor_si128(sum[v], _mm_loadu_si128(reinterpret_cast<const __m128i*>(words + i + 2 * v)));
-        }
-        asm volatile("" ::: "memory");
-      }
-      sink = static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_xor_si128(_mm_xor_si128(sum[0], sum[1]), _mm_xor_si128(sum[2], sum[3]))));
+      for (int64_t r = 0; r < repeats; ++r) sink = probe->read(buffer, bytes);
     });
     if (pass > 0) best = std::min(best, seconds);
   }

@@ -72,7 +72,7 @@ class BenchCache {
     p.block_stride = block_stride_;
     p.head_stride = head_stride_;
   }
-  const void* data() const { return buffer_.data(); }
+  const uint8_t* data() const { return buffer_.data(); }
   int64_t total_bytes() const { return 2 * bytes_; }
   int64_t bytes_per_sequence() const { return 2 * blocks_ * block_stride_; }
 
@@ -162,7 +162,7 @@ void BenchAttention(benchmark::State& state, const OperatorEntry* row, const Att
 
 // Runs `call` over and over; `bytes` is what one call reads and writes.
 template <typename F> void BenchBytes(benchmark::State& state, int64_t bytes, const F& call) {
-  std::vector<uint8_t> buffer(static_cast<size_t>(bytes + 256), 1);
+  const AlignedBuffer buffer(static_cast<size_t>(bytes + 256));
   const double read_limit = ReadBytesPerSecond(buffer.data(), bytes / 256 * 256);
   for (auto _ : state) {
     call();
@@ -254,6 +254,39 @@ void BenchKvAppend(benchmark::State& state, const OperatorEntry* row, int64_t ro
   BenchBytes(state, rows * kv_heads * 2 * (head_dim * 4 + vector_bytes), [&] { row->kv_append(p); });
 }
 
+// Groups of 32, as GGUF and small artifacts want them.
+void BenchQuantizeActivation(benchmark::State& state, const OperatorEntry* row, bool two_planes, int64_t rows, int64_t dim) {
+  constexpr int64_t kGroup = 32;
+  std::vector<float> x(static_cast<size_t>(rows * dim));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 64) * 0.25f - 8.0f;
+  std::vector<int8_t> high(x.size()), low(x.size());
+  std::vector<float> scale(x.size() / kGroup);
+  std::vector<int32_t> sum(scale.size());
+  const QuantizeActivationParams p{.x = x.data(),
+                                   .x_stride = dim,
+                                   .num_rows = rows,
+                                   .dim = dim,
+                                   .group_size = kGroup,
+                                   .sum_group = kGroup,
+                                   .high = high.data(),
+                                   .low = two_planes ? low.data() : nullptr,
+                                   .out_stride = dim,
+                                   .scale = scale.data(),
+                                   .scale_stride = dim / kGroup,
+                                   .sum = sum.data(),
+                                   .sum_stride = dim / kGroup};
+  BenchBytes(state, rows * dim * (two_planes ? 6 : 5), [&] { row->quantize_activation(p); });
+}
+
+void BenchQuantizeActivationFp8(benchmark::State& state, const OperatorEntry* row, int64_t rows, int64_t dim) {
+  std::vector<float> x(static_cast<size_t>(rows * dim)), scale(static_cast<size_t>(rows));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 64) * 0.25f - 8.0f;
+  std::vector<uint16_t> out(x.size());
+  const QuantizeActivationFp8Params p{
+      .x = x.data(), .x_stride = dim, .num_rows = rows, .dim = dim, .out = out.data(), .out_stride = dim, .scale = scale.data()};
+  BenchBytes(state, rows * dim * 6, [&] { row->quantize_activation_fp8(p); });
+}
+
 template <typename F> void Register(const std::string& name, const F& body) {
   benchmark::RegisterBenchmark(name.c_str(), body)->Unit(benchmark::kMicrosecond);
 }
@@ -278,6 +311,13 @@ void RegisterAll() {
       if (row->embedding != nullptr) Register(sized + "/dim1536", [=](auto& s) { BenchEmbedding(s, row, rows, 1536); });
       if (row->kv_append != nullptr) Register(sized + "/kv2_d64", [=](auto& s) { BenchKvAppend(s, row, rows, 2, 64); });
       if (row->convert != nullptr) Register(sized + "/dim1536", [=](auto& s) { BenchConvert(s, row, rows * 1536); });
+      if (row->quantize_activation != nullptr) {
+        Register(sized + "/int8_dim4864", [=](auto& s) { BenchQuantizeActivation(s, row, false, rows, 4864); });
+        Register(sized + "/int16_dim4864", [=](auto& s) { BenchQuantizeActivation(s, row, true, rows, 4864); });
+      }
+      if (row->quantize_activation_fp8 != nullptr) {
+        Register(sized + "/dim4864", [=](auto& s) { BenchQuantizeActivationFp8(s, row, rows, 4864); });
+      }
       if (row->gated_activation == nullptr) continue;
       Register(sized + "/silu_dim4864", [=](auto& s) { BenchActivation(s, row, Activation::kSilu, rows, 4864); });
       Register(sized + "/gelu_dim4864", [=](auto& s) { BenchActivation(s, row, Activation::kGeluTanh, rows, 4864); });
