@@ -38,7 +38,8 @@ absl::StatusOr<TensorInfo> ArtifactReader::DescribeWeight(absl::string_view name
                                    .has_zero_point = !weight.quantized->zero_point.empty(),
                                    .has_min = !weight.quantized->min.empty(),
                                    .input = weight.input,
-                                   .scale = weight.quantized->scale_dtype};
+                                   .scale = weight.quantized->scale_dtype,
+                                   .unit_size = weight.quantized->unit_size};
   } else {
     info.type = std::string(DTypeName(weight.dense->dtype));
     info.shape = weight.dense->shape;

@@ -55,7 +55,8 @@ struct QuantizedForm {
   int64_t group_size = 0;
   bool has_zero_point = false, has_min = false;
   std::optional<InputQuantization> input;
-  DType scale = DType::kF32;  // the narrowest type sure to hold every scale and min exactly: F32 where they are products
+  DType scale = DType::kF32;  // the narrowest type sure to hold every scale and min exactly, or every unit where there are any
+  int64_t unit_size = 0;      // QuantizedTensor::unit_size
 };
 
 struct TensorInfo {  // one stored tensor, for reports

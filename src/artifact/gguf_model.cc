@@ -146,10 +146,11 @@ absl::StatusOr<TensorInfo> GgufModel::DescribeWeight(absl::string_view name) con
                   BaseName(file_.path())};
   const GgufType& gguf = *entry.tensor->type;
   if (gguf.is_float()) return info;
-  // Blocks of more than one group hold a scale of scales: what is decoded is a product.
-  const bool products = gguf.block_elements > gguf.group_size;
-  info.quantized = QuantizedForm{
-      .bits = gguf.bits, .group_size = gguf.group_size, .has_min = gguf.has_min, .scale = products ? DType::kF32 : gguf.dtype};
+  info.quantized = QuantizedForm{.bits = gguf.bits,
+                                 .group_size = gguf.group_size,
+                                 .has_min = gguf.has_min,
+                                 .scale = gguf.dtype,
+                                 .unit_size = gguf.scale_unit_offset >= 0 ? gguf.block_elements : 0};
   return info;
 }
 
@@ -193,6 +194,8 @@ absl::StatusOr<Weight> GgufModel::ReadEntry(absl::string_view name, const Entry&
       decoded->scale = RestoreRows(decoded->scale, decoded->out, head_dim);
       decoded->zero_point = RestoreRows(decoded->zero_point, decoded->out, head_dim);
       decoded->min = RestoreRows(decoded->min, decoded->out, head_dim);
+      decoded->scale_unit = RestoreRows(decoded->scale_unit, decoded->out, head_dim);
+      decoded->min_unit = RestoreRows(decoded->min_unit, decoded->out, head_dim);
     }
     weight.quantized = *std::move(decoded);
   }

@@ -22,8 +22,9 @@ namespace pith {
 constexpr int64_t kGemmPanel = 16;  // output columns interleaved in one prepacked panel
 
 // How prepacked scales and mins are stored: in the narrowest type that holds every one of them exactly (gemm_problem.h chooses it),
-// so that the choice saves bytes and never changes a result.
-enum class GemmScale : int32_t { kF32 = 0, kF16 = 1, kBf16 = 2 };
+// so that the choice saves bytes and never changes a result. kI8: integers in [-128, 127] times an f16 unit that unit_size k share; the
+// product is exact in f32.
+enum class GemmScale : int32_t { kF32 = 0, kF16 = 1, kBf16 = 2, kI8 = 3 };
 
 // What a GEMM row multiplies weights with.
 enum class GemmActivation : int32_t {
@@ -41,6 +42,7 @@ struct GemmProblem {
   bool has_zero_point = false;  // per group integer zero points instead of 2^(bits-1)
   bool has_min = false;         // weight = scale * code - min; never together with zero points
   GemmScale scale = GemmScale::kF32;
+  int64_t unit_size = 0;  // kI8: divides k, group_size times a power of two; else 0
   GemmActivation activation = GemmActivation::kBf16;
   int64_t activation_group = 0;  // integer activations: k that share a scale; divides k, and is a multiple or a divisor of group_size
 
@@ -56,6 +58,8 @@ struct GemmPrepackParams {
   const float* scale = nullptr;            // [n, k / group_size]
   const uint8_t* zero_point = nullptr;     // [n, k / group_size] or null
   const float* min = nullptr;              // [n, k / group_size] or null
+  const float* scale_unit = nullptr;       // kI8: [n, k / unit_size]
+  const float* min_unit = nullptr;         // kI8 with mins: the same
   uint8_t* out = nullptr;                  // prepack_bytes(problem) bytes, 64-byte aligned, zeroed
   int64_t panel_begin = 0, panel_end = 0;  // of ceil(n / kGemmPanel)
 };

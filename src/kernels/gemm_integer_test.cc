@@ -40,7 +40,7 @@ std::string Name(const GemmProblem& p) {
 struct Case {
   GemmProblem problem;
   std::vector<uint8_t> code, zero_point;
-  std::vector<float> scale, min, bias, activation_scale;
+  std::vector<float> scale, min, scale_unit, min_unit, bias, activation_scale;
   std::vector<int8_t> high, low;
   std::vector<int32_t> sum;
 
@@ -55,9 +55,18 @@ Case MakeCase(const GemmProblem& p, uint64_t seed, bool extreme = false) {
   RandomStream random(seed);
   const int64_t groups = p.n * (p.k / p.group_size), last_code = (int64_t{1} << p.bits) - 1;
   for (int64_t i = 0; i < p.n * p.k; ++i) c.code.push_back(static_cast<uint8_t>(extreme ? last_code : random.Below(last_code + 1)));
+  const bool has_units = p.scale == GemmScale::kI8;
+  for (int64_t i = 0; has_units && i < p.n * (p.k / p.unit_size); ++i) {
+    c.scale_unit.push_back(std::ldexp(static_cast<float>(random.Below(2047)) - 1023.0f, -21));  // exact in f16
+    c.min_unit.push_back(std::ldexp(static_cast<float>(random.Below(2047)) - 1023.0f, -18));
+  }
   for (int64_t i = 0; i < groups; ++i) {
-    c.scale.push_back(std::ldexp(static_cast<float>(random.Below(256)) + 1.0f, -12));  // exact in every scale type
-    if (p.has_min) c.min.push_back(std::ldexp(static_cast<float>(random.Below(256)), -8));
+    const auto value = [&](const std::vector<float>& units, int exponent) {
+      if (has_units) return (static_cast<float>(random.Below(256)) - 128.0f) * units[i * p.group_size / p.unit_size];
+      return std::ldexp(static_cast<float>(random.Below(256)) + 1.0f, exponent);  // exact in the other types
+    };
+    c.scale.push_back(value(c.scale_unit, -12));
+    if (p.has_min) c.min.push_back(value(c.min_unit, -8));
     if (p.has_zero_point) c.zero_point.push_back(static_cast<uint8_t>(extreme ? 0 : random.Below(last_code + 1)));
   }
   for (int64_t i = 0; i < p.n; ++i) c.bias.push_back(random.Normal());
@@ -88,6 +97,8 @@ class Prepacked {
                      .scale = c.scale.data(),
                      .zero_point = p.has_zero_point ? c.zero_point.data() : nullptr,
                      .min = p.has_min ? c.min.data() : nullptr,
+                     .scale_unit = c.scale_unit.data(),
+                     .min_unit = c.min_unit.data(),
                      .out = weight_.data(),
                      .panel_end = (p.n + kGemmPanel - 1) / kGemmPanel});
   }
@@ -133,7 +144,8 @@ std::vector<GemmProblem> Problems(int64_t n) {
       for (const Grouping& g : kGroupings) {
         for (const int offset : {0, 1, 2}) {
           GemmProblem p{.n = n, .k = g.k, .group_size = g.group_size, .bits = bits, .has_zero_point = offset == 1, .has_min = offset == 2};
-          p.scale = static_cast<GemmScale>(problems.size() % 3);
+          p.scale = static_cast<GemmScale>(problems.size() % 4);
+          if (p.scale == GemmScale::kI8) p.unit_size = g.group_size * (g.k / g.group_size % 4 == 0 ? 4 : 1);
           p.activation = activation;
           p.activation_group = g.activation_group;
           if (!RunnableKernels(p).empty()) problems.push_back(p);

@@ -25,13 +25,15 @@ GemmScale NarrowestExactScale(absl::Span<const float> scale, absl::Span<const fl
 }
 
 GemmProblem DescribeGemm(const QuantizedTensor& weight) {
+  const bool units = !weight.scale_unit.empty();
   return {.n = weight.out,
           .k = weight.in,
           .group_size = weight.group_size,
           .bits = weight.bits,
           .has_zero_point = !weight.zero_point.empty(),
           .has_min = !weight.min.empty(),
-          .scale = NarrowestExactScale(weight.scale, weight.min)};
+          .scale = units ? GemmScale::kI8 : NarrowestExactScale(weight.scale, weight.min),
+          .unit_size = units ? weight.unit_size : 0};
 }
 
 GemmWeight GemmWeightFamily(int bits, QuantizationType type) {
@@ -45,6 +47,8 @@ GemmPrepackParams DescribePrepack(const QuantizedTensor& weight, const GemmProbl
           .scale = weight.scale.data(),
           .zero_point = weight.zero_point.empty() ? nullptr : weight.zero_point.data(),
           .min = weight.min.empty() ? nullptr : weight.min.data(),
+          .scale_unit = weight.scale_unit.empty() ? nullptr : weight.scale_unit.data(),
+          .min_unit = weight.min_unit.empty() ? nullptr : weight.min_unit.data(),
           .panel_end = (weight.out + kGemmPanel - 1) / kGemmPanel};
 }
 

@@ -37,17 +37,24 @@ TEST(GemmWeightFamily, FollowsBitsAndType) {
 // The path of a loaded tensor through every row its family has, against DequantizeRow.
 TEST(DescribeGemm, ALoadedTensorRunsOnEveryKernelOfItsFamily) {
   for (const int bits : {3, 4, 5, 8}) {
-    for (const int offset : {0, 1, 2}) {
+    for (const int offset : {0, 1, 2, 3}) {  // 3: scales and mins of integers and units
       QuantizedTensor weight{.out = 21, .in = 64, .bits = bits, .group_size = 16};
       RandomStream random(static_cast<uint64_t>(10 * bits + offset));
       for (int i = 0; i < 21 * 64; ++i) weight.code.push_back(static_cast<uint8_t>(random.Below(uint64_t{1} << bits)));
+      for (int i = 0; i < 21 * 2 && offset == 3; ++i) {
+        weight.unit_size = 32;
+        weight.scale_unit.push_back(i % 7 == 0 ? 0.0f : ToFloat(ToFloat16(random.Normal())));
+        weight.min_unit.push_back(ToFloat(ToFloat16(random.Normal())));
+      }
       for (int i = 0; i < 21 * 4; ++i) {
-        weight.scale.push_back(ToFloat(ToFloat16(random.Normal())));
+        const auto times = [&](float unit) { return (static_cast<float>(random.Below(256)) - 128.0f) * unit; };
+        weight.scale.push_back(offset == 3 ? times(weight.scale_unit[i / 2]) : ToFloat(ToFloat16(random.Normal())));
+        if (offset == 3) weight.min.push_back(times(weight.min_unit[i / 2]));
         if (offset == 1) weight.zero_point.push_back(static_cast<uint8_t>(random.Below(uint64_t{1} << bits)));
         if (offset == 2) weight.min.push_back(random.Normal());  // needs f32
       }
       const GemmProblem problem = DescribeGemm(weight);
-      EXPECT_EQ(problem.scale, offset == 2 ? GemmScale::kF32 : GemmScale::kF16);
+      EXPECT_EQ(problem.scale, offset == 3 ? GemmScale::kI8 : offset == 2 ? GemmScale::kF32 : GemmScale::kF16);
       std::vector<uint16_t> activation;
       for (int k = 0; k < 64; ++k) activation.push_back(ToBfloat16(random.Normal()).bits);
       for (const GemmKernelEntry* kernel : AllGemmKernels()) {

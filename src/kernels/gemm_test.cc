@@ -44,7 +44,7 @@ struct Case {
   int64_t rows = kMaxRows;
   std::vector<uint16_t> dense, activation;
   std::vector<uint8_t> code, zero_point;
-  std::vector<float> scale, min, activation_scale, bias, residual;
+  std::vector<float> scale, min, scale_unit, min_unit, activation_scale, bias, residual;
   std::vector<double> product, norm;  // [rows, n] of sum_k a w and of M
 
   std::string Name() const {
@@ -55,7 +55,7 @@ struct Case {
 };
 
 // A value that GemmScale `type` holds exactly.
-float Representable(GemmScale type, float x) {
+float Representable(GemmScale type, float x) {  // not kI8
   if (type == GemmScale::kF16) return ToFloat(ToFloat16(x));
   return type == GemmScale::kBf16 ? RoundToBfloat16(x) : x;
 }
@@ -71,9 +71,16 @@ void FillWeights(Case* c, RandomStream* random) {
     const bool nan = c->weight == GemmWeight::kF8Grouped && (code & 0x7F) == 0x7F;
     c->code.push_back(nan ? uint8_t{0x7E} : code);
   }
+  const bool units = p.scale == GemmScale::kI8;
+  for (int64_t i = 0; units && i < p.n * (p.k / p.unit_size); ++i) {
+    c->scale_unit.push_back(ToFloat(ToFloat16(2e-4f * random->Normal())));
+    if (p.has_min) c->min_unit.push_back(ToFloat(ToFloat16(1e-3f * random->Normal())));
+  }
   for (int64_t i = 0; i < p.n * (p.k / p.group_size); ++i) {
-    c->scale.push_back(Representable(p.scale, 0.01f * random->Normal()));
-    if (p.has_min) c->min.push_back(Representable(p.scale, 0.05f * random->Normal()));
+    const auto code = [random] { return static_cast<float>(random->Below(256)) - 128.0f; };
+    const int64_t unit = units ? i * p.group_size / p.unit_size : 0;
+    c->scale.push_back(units ? code() * c->scale_unit[unit] : Representable(p.scale, 0.01f * random->Normal()));
+    if (p.has_min) c->min.push_back(units ? code() * c->min_unit[unit] : Representable(p.scale, 0.05f * random->Normal()));
     if (p.has_zero_point) c->zero_point.push_back(static_cast<uint8_t>(random->Below(uint64_t{1} << p.bits)));
   }
 }
@@ -97,6 +104,13 @@ void ExactWeight(const Case& c, int64_t n, int64_t k, double* weight, double* ma
   *weight = p.has_min ? scale * code - c.min[group] : scale * (code - zero);
   const double offset = p.has_min ? scale * center - c.min[group] : scale * (center - zero);
   *magnitude = std::abs(scale * (code - center)) + std::abs(offset);
+}
+
+// A unit has two groups where there are as many.
+void SetScale(GemmScale type, GemmProblem* problem) {
+  problem->scale = type;
+  const bool pairs = problem->k / problem->group_size % 2 == 0;
+  problem->unit_size = type == GemmScale::kI8 ? problem->group_size * (pairs ? 2 : 1) : 0;
 }
 
 Case MakeCase(const GemmProblem& problem, GemmWeight weight_family, uint64_t seed, int64_t rows) {
@@ -152,6 +166,8 @@ GemmPrepackParams PrepackParams(const Case& c, uint8_t* out) {
   params.scale = c.scale.data();
   params.zero_point = c.zero_point.empty() ? nullptr : c.zero_point.data();
   params.min = c.min.empty() ? nullptr : c.min.data();
+  params.scale_unit = c.scale_unit.data();
+  params.min_unit = c.min_unit.data();
   params.out = out;
   params.panel_end = (c.problem.n + kGemmPanel - 1) / kGemmPanel;
   return params;
@@ -256,7 +272,7 @@ TEST_P(QuantizedGemm, IsWithinTheErrorModel) {
         GemmProblem problem{.n = n, .k = grouping.k, .group_size = grouping.group_size, .bits = GetParam()};
         problem.has_zero_point = offset == 1;
         problem.has_min = offset == 2;
-        problem.scale = static_cast<GemmScale>(seed % 3);
+        SetScale(static_cast<GemmScale>(seed % 4), &problem);
         ExpectAllKernelsCorrect(MakeCase(problem, seed++, grouping.k > 600 ? 9 : kMaxRows));
         if (HasFatalFailure()) return;
       }
@@ -272,7 +288,7 @@ TEST(Gemm, Fp8IsWithinTheErrorModel) {
     for (const Grouping& grouping : kGroupings) {
       for (const GemmActivation activation : {GemmActivation::kBf16, GemmActivation::kFp8}) {
         GemmProblem problem{.n = n, .k = grouping.k, .group_size = grouping.group_size, .activation = activation};
-        problem.scale = static_cast<GemmScale>(seed % 3);
+        SetScale(static_cast<GemmScale>(seed % 4), &problem);
         ExpectAllKernelsCorrect(MakeFp8Case(problem, seed++, grouping.k > 600 ? 9 : kMaxRows));
         if (HasFatalFailure()) return;
       }

@@ -49,7 +49,8 @@ absl::StatusOr<WeightShape> Forecaster::Shape(const std::string& module) const {
     shape.has_zero_point = info.quantized->has_zero_point;
     shape.has_min = info.quantized->has_min;
     shape.input = info.quantized->input;
-    shape.scale = ScaleOf(info.quantized->scale);
+    shape.unit_size = info.quantized->unit_size;
+    shape.scale = shape.unit_size > 0 ? GemmScale::kI8 : ScaleOf(info.quantized->scale);
   }
   return shape;
 }
@@ -79,7 +80,7 @@ absl::StatusOr<WeightBytes> Forecaster::Run() {
   ASSIGN_OR_RETURN(const WeightShape table, Shape(map_.Embedding()));
   WeightShape head = table;
   if (!config_.tie_word_embeddings) {  // tied: tokens are looked up in the head's matrix
-    bytes.embedding = ForecastEmbeddingBytes(table);
+    ASSIGN_OR_RETURN(bytes.embedding, ForecastEmbeddingBytes(table, context_));
     ASSIGN_OR_RETURN(head, Shape(map_.head));
   }
   ASSIGN_OR_RETURN(bytes.lm_head, ForecastLinearBytes({&head, 1}, context_));

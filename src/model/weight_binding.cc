@@ -183,7 +183,7 @@ absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
   if (tied) {
     out.embedding = Embedding::Tied(SourceOf(table), projection);
   } else if (table.quantized.has_value()) {
-    ASSIGN_OR_RETURN(out.embedding, Embedding::LoadQuantized(table.name, *std::move(table.quantized), table.stored_bytes));
+    ASSIGN_OR_RETURN(out.embedding, Embedding::LoadQuantized(SourceOf(table), context_));
   } else {
     ASSIGN_OR_RETURN(out.embedding, Embedding::LoadDense(SourceOf(table), context_));
   }

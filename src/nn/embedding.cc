@@ -6,11 +6,6 @@
 #include "nn/dense_weight.h"
 
 namespace pith {
-namespace {
-
-template <typename T> int64_t BytesOf(const std::vector<T>& values) { return static_cast<int64_t>(values.size() * sizeof(T)); }
-
-}  // namespace
 
 absl::StatusOr<Embedding> Embedding::LoadDense(const LinearSource& source, const ComputeContext& context) {
   CHECK(source.dense != nullptr);
@@ -30,37 +25,28 @@ absl::StatusOr<Embedding> Embedding::LoadDense(const LinearSource& source, const
   return embedding;
 }
 
-absl::StatusOr<Embedding> Embedding::LoadQuantized(const std::string& name, QuantizedTensor table, int64_t stored_bytes) {
-  const std::string tensor = absl::StrCat(name, ".weight");
-  RETURN_IF_ERROR(CheckFinite(absl::StrCat(tensor, " (scale)"), table.scale, table.num_groups()));
-  RETURN_IF_ERROR(CheckFinite(absl::StrCat(tensor, " (min)"), table.min, table.num_groups()));
-  Embedding embedding;
-  TensorDataPath& path = embedding.data_path_;
-  path = DescribeStorage({.name = name, .quantized = &table, .stored_bytes = stored_bytes});
-  path.resident_bytes = BytesOf(table.code) + BytesOf(table.scale) + BytesOf(table.zero_point) + BytesOf(table.min);
-  path.output = "f32";
-  path.isa = "scalar";
-  path.kernel = "dequantize_row_f32__scalar";
-  embedding.quantized_ = std::move(table);
+Embedding::Embedding(const LinearSource& source, std::shared_ptr<const Linear> matrix)
+    : matrix_(std::move(matrix)), data_path_(DescribeStorage(source)) {
+  CHECK_EQ(matrix_->out(), source.out());
+  data_path_.output = "f32";
+  data_path_.isa = matrix_->data_path()[0].isa;  // of the layout; a look-up copies a row and needs no vectors
+  data_path_.kernel = absl::StrCat("read_row of ", matrix_->data_path()[0].kernel);
+}
+
+absl::StatusOr<Embedding> Embedding::LoadQuantized(const LinearSource& source, const ComputeContext& context) {
+  CHECK(source.quantized != nullptr);
+  ASSIGN_OR_RETURN(Linear matrix, Linear::Load({source}, context));
+  Embedding embedding(source, std::make_shared<const Linear>(std::move(matrix)));
+  embedding.data_path_.resident_bytes = embedding.matrix_->resident_bytes();
   return embedding;
 }
 
-Embedding Embedding::Tied(const LinearSource& source, std::shared_ptr<const Linear> head) {
-  CHECK_EQ(head->out(), source.out());
-  Embedding embedding;
-  TensorDataPath& path = embedding.data_path_;
-  path = DescribeStorage(source);
-  path.output = "f32";
-  path.isa = head->data_path()[0].isa;  // of the layout; a look-up copies a row and needs no vectors
-  path.kernel = absl::StrCat("read_row of ", head->data_path()[0].kernel);
-  embedding.head_ = std::move(head);
-  return embedding;
-}
+Embedding Embedding::Tied(const LinearSource& source, std::shared_ptr<const Linear> head) { return Embedding(source, std::move(head)); }
 
 void Embedding::Run(const ComputeContext& context, absl::Span<const int32_t> tokens, float scale, float* out, int64_t out_stride) const {
   const int64_t dim = this->dim();
   context.ForRows(static_cast<int64_t>(tokens.size()), dim, [&](int64_t begin, int64_t end) {
-    if (head_ == nullptr && !quantized_.has_value()) {
+    if (matrix_ == nullptr) {
       context.operators.embedding({.table = reinterpret_cast<const uint16_t*>(dense_.data()),
                                    .token = tokens.data() + begin,
                                    .scale = scale,
@@ -72,11 +58,7 @@ void Embedding::Run(const ComputeContext& context, absl::Span<const int32_t> tok
     }
     for (int64_t r = begin; r < end; ++r) {
       float* row = out + r * out_stride;
-      if (head_ != nullptr) {
-        head_->ReadRow(tokens[r], row);
-      } else {
-        quantized_->DequantizeRow(tokens[r], absl::MakeSpan(row, dim));
-      }
+      matrix_->ReadRow(tokens[r], row);
       for (int64_t i = 0; i < dim; ++i) row[i] *= scale;
     }
   });

@@ -1,28 +1,25 @@
-// Token embedding: a table of bf16 rows, of quantized rows that are dequantized as they are looked up, or the matrix of a tied head.
+// Token embedding: a table of bf16 rows, or a matrix as kernels read it, whose rows are read back one by one: its own where the table is
+// quantized (no form of it is smaller), or that of a tied head.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "nn/compute_context.h"
 #include "nn/data_path.h"
 #include "nn/linear.h"
-#include "quantization/quantized_tensor.h"
-#include "tensor/tensor.h"
 
 namespace pith {
 
 class Embedding {
  public:
+  Embedding() = default;
   // A copy of a dense [vocab, dim] table, rounded to bf16. Errors: kDataLoss for NaN or infinities.
   static absl::StatusOr<Embedding> LoadDense(const LinearSource& source, const ComputeContext& context);
-  // Keeps the codes. Errors: kDataLoss for NaN or infinite scales.
-  static absl::StatusOr<Embedding> LoadQuantized(const std::string& name, QuantizedTensor table, int64_t stored_bytes);
+  // Errors: those of Linear::Load.
+  static absl::StatusOr<Embedding> LoadQuantized(const LinearSource& source, const ComputeContext& context);
 
   // Looks rows up in `head`, whose weights are the table: nothing is kept twice. `source` describes the stored table.
   static Embedding Tied(const LinearSource& source, std::shared_ptr<const Linear> head);
@@ -36,12 +33,14 @@ class Embedding {
   const TensorDataPath& data_path() const { return data_path_; }
   int64_t resident_bytes() const { return data_path_.resident_bytes; }  // tied: 0, they are the head's
   // What a look-up of one token reads.
-  int64_t row_bytes() const { return (head_ != nullptr ? head_->resident_bytes() : resident_bytes()) / vocab_size(); }
+  int64_t row_bytes() const { return (matrix_ != nullptr ? matrix_->resident_bytes() : resident_bytes()) / vocab_size(); }
 
  private:
+  // Rows are read back from `matrix`.
+  Embedding(const LinearSource& source, std::shared_ptr<const Linear> matrix);
+
   AlignedBuffer dense_;  // bf16 bits [vocab, dim], or empty
-  std::optional<QuantizedTensor> quantized_;
-  std::shared_ptr<const Linear> head_;
+  std::shared_ptr<const Linear> matrix_;
   TensorDataPath data_path_;
 };
 

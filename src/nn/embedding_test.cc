@@ -42,10 +42,11 @@ TEST(Embedding, QuantizedRows) {
   const ComputeContext context = MakeComputeContext(&pool, DetectIsa());
   for (const TestOffset offset : {TestOffset::kSymmetric, TestOffset::kZeroPoint, TestOffset::kMin}) {
     const TestMatrix table = RandomQuantized("embed", 11, 32, 6, 16, offset, 1, "Q6_K");
-    const auto embedding = Embedding::LoadQuantized("embed", *table.quantized, table.stored_bytes);
+    const auto embedding = Embedding::LoadQuantized(table.Source(), context);
     ASSERT_TRUE(embedding.ok()) << embedding.status();
     EXPECT_EQ(embedding->data_path().scheme, "Q6_K");
     EXPECT_EQ(embedding->data_path().stored_bytes, table.stored_bytes);
+    EXPECT_EQ(embedding->resident_bytes(), Linear::Load({table.Source()}, context)->resident_bytes());
     ExpectLooksUp(*embedding, table, context);
   }
 }
@@ -73,7 +74,7 @@ TEST(Embedding, RefusesWhatIsNotFinite) {
             "embed.weight: expected finite values, found infinity at [1, 1]");
   TestMatrix quantized = RandomQuantized("embed", 4, 32, 4, 16, TestOffset::kSymmetric, 1);
   quantized.quantized->scale[3] = std::nanf("");
-  EXPECT_EQ(Embedding::LoadQuantized("embed", *quantized.quantized, 1).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Embedding::LoadQuantized(quantized.Source(), context).status().code(), absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

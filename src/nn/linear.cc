@@ -34,6 +34,8 @@ QuantizedTensor StackQuantized(absl::Span<const LinearSource> parts) {
     Append(stacked.scale, part.quantized->scale);
     Append(stacked.zero_point, part.quantized->zero_point);
     Append(stacked.min, part.quantized->min);
+    Append(stacked.scale_unit, part.quantized->scale_unit);
+    Append(stacked.min_unit, part.quantized->min_unit);
   }
   return stacked;
 }

@@ -13,7 +13,8 @@ absl::StatusOr<int64_t> MatrixBytes(absl::Span<const WeightShape> parts, const C
                       .bits = parts[0].bits,
                       .has_zero_point = parts[0].has_zero_point,
                       .has_min = parts[0].has_min,
-                      .scale = parts[0].scale};
+                      .scale = parts[0].scale,
+                      .unit_size = parts[0].unit_size};
   for (const WeightShape& part : parts) {
     problem.n += part.out;
     if (part.scale != problem.scale) problem.scale = GemmScale::kF32;  // one type for all of the matrix
@@ -36,12 +37,9 @@ absl::StatusOr<int64_t> ForecastLinearBytes(absl::Span<const WeightShape> parts,
   return bytes;
 }
 
-int64_t ForecastEmbeddingBytes(const WeightShape& table) {
-  const int64_t weights = table.out * table.in;
-  if (table.dense()) return weights * static_cast<int64_t>(sizeof(uint16_t));
-  const int64_t groups = weights / table.group_size;
-  const int64_t group_bytes = static_cast<int64_t>(sizeof(float)) * (table.has_min ? 2 : 1) + (table.has_zero_point ? 1 : 0);
-  return weights + groups * group_bytes;
+absl::StatusOr<int64_t> ForecastEmbeddingBytes(const WeightShape& table, const ComputeContext& context) {
+  if (table.dense()) return table.out * table.in * static_cast<int64_t>(sizeof(uint16_t));
+  return ForecastLinearBytes({&table, 1}, context);
 }
 
 }  // namespace pith

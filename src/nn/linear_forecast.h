@@ -15,6 +15,6 @@ namespace pith {
 absl::StatusOr<int64_t> ForecastLinearBytes(absl::Span<const WeightShape> parts, const ComputeContext& context);
 
 // The same as Embedding::resident_bytes().
-int64_t ForecastEmbeddingBytes(const WeightShape& table);
+absl::StatusOr<int64_t> ForecastEmbeddingBytes(const WeightShape& table, const ComputeContext& context);
 
 }  // namespace pith

@@ -38,10 +38,11 @@ TEST_F(LinearForecastTest, NeighboursOfOneLayoutShareOnePadding) {
   EXPECT_EQ(Bytes(mixed), Bytes({&mixed[0], 1}) + Bytes({&mixed[1], 1}));
 }
 
-TEST_F(LinearForecastTest, EmbeddingsKeepOneByteACode) {
-  EXPECT_EQ(ForecastEmbeddingBytes({.out = 10, .in = 64}), 2 * 640);
-  EXPECT_EQ(ForecastEmbeddingBytes({.out = 10, .in = 64, .bits = 4, .group_size = 32, .has_min = true}), 640 + 20 * 8);
-  EXPECT_EQ(ForecastEmbeddingBytes({.out = 10, .in = 64, .bits = 8, .group_size = 32, .has_zero_point = true}), 640 + 20 * 5);
+TEST_F(LinearForecastTest, EmbeddingsAreBf16OrAsAMatrix) {
+  const ComputeContext context = MakeComputeContext(&pool_, DetectIsa());
+  EXPECT_EQ(*ForecastEmbeddingBytes({.out = 10, .in = 64}, context), 2 * 640);
+  const WeightShape w4 = {.out = 10, .in = 64, .bits = 4, .group_size = 32, .has_min = true};
+  EXPECT_EQ(*ForecastEmbeddingBytes(w4, context), Bytes({&w4, 1}));
 }
 
 TEST_F(LinearForecastTest, WhatNoKernelRunsIsAnError) {

@@ -5,7 +5,7 @@ namespace {
 
 bool CanShareMatrix(const WeightShape& a, const WeightShape& b) {
   return a.bits == b.bits && a.type == b.type && a.group_size == b.group_size && a.has_zero_point == b.has_zero_point &&
-         a.has_min == b.has_min && a.input == b.input;
+         a.has_min == b.has_min && a.unit_size == b.unit_size && a.input == b.input;
 }
 
 }  // namespace
@@ -18,6 +18,7 @@ WeightShape ShapeOf(const LinearSource& source) {
     shape.group_size = source.quantized->group_size;
     shape.has_zero_point = !source.quantized->zero_point.empty();
     shape.has_min = !source.quantized->min.empty();
+    shape.unit_size = source.quantized->unit_size;
     shape.input = source.input;
   }
   return shape;

@@ -19,6 +19,7 @@ struct WeightShape {
   int64_t group_size = 0;  // quantized: divides `in`
   bool has_zero_point = false, has_min = false;
   GemmScale scale = GemmScale::kF32;  // of a forecast; a loaded matrix takes the narrowest that holds its values
+  int64_t unit_size = 0;              // of kI8 scales
   bool has_bias = false;
   std::optional<InputQuantization> input;
 

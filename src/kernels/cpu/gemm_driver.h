@@ -54,9 +54,15 @@ template <typename Lanes> struct TileArgs {
   float* total;       // [rows][panels][16]
 };
 
-template <typename Lanes> PITH_ALWAYS_INLINE typename Lanes::Vec LoadGroupValue(const uint8_t* base, GemmScale type, int64_t group) {
-  if (type == GemmScale::kF16) return Lanes::LoadF16(base + group * kGemmPanel * 2);
-  if (type == GemmScale::kBf16) return Lanes::LoadBf16(base + group * kGemmPanel * 2);
+template <typename Lanes>
+PITH_ALWAYS_INLINE typename Lanes::Vec LoadGroupValue(const uint8_t* base, const PanelLayout& layout, int64_t group) {
+  switch (layout.scale) {
+    case GemmScale::kF16: return Lanes::LoadF16(base + group * kGemmPanel * 2);
+    case GemmScale::kBf16: return Lanes::LoadBf16(base + group * kGemmPanel * 2);
+    case GemmScale::kI8:
+      return Lanes::Multiply(Lanes::LoadS8(base + group * kGemmPanel), Lanes::LoadF16(base + UnitOffset(layout, group)));
+    case GemmScale::kF32: break;
+  }
   return Lanes::Load(reinterpret_cast<const float*>(base + group * kGemmPanel * 4));
 }
 
@@ -68,7 +74,7 @@ PITH_ALWAYS_INLINE void FinishGroup(const TileArgs<Lanes>& args, int64_t g, type
 #pragma GCC unroll 4
   for (int p = 0; p < P; ++p) {
     const uint8_t* panel = args.panel + p * layout.panel_bytes;
-    const Vec scale = LoadGroupValue<Lanes>(panel, layout.scale, g);
+    const Vec scale = LoadGroupValue<Lanes>(panel, layout, g);
     float* total = args.total + p * kGemmPanel;
     if (layout.offset == GroupOffset::kNone) {
 #pragma GCC unroll 16
@@ -82,7 +88,7 @@ PITH_ALWAYS_INLINE void FinishGroup(const TileArgs<Lanes>& args, int64_t g, type
         Lanes::Store(total, Lanes::Fma(Lanes::Fma(sum, shift, acc[r][p]), scale, Lanes::Load(total)));
       }
     } else {
-      const Vec min = LoadGroupValue<Lanes>(panel + layout.offset_begin, layout.scale, g);
+      const Vec min = LoadGroupValue<Lanes>(panel + layout.offset_begin, layout, g);
       const Vec offset = Lanes::FusedMultiplySubtract(scale, Lanes::Set(static_cast<float>(layout.center)), min);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r, total += P * kGemmPanel) {

@@ -97,11 +97,11 @@ PITH_ALWAYS_INLINE void FinishStep(const Job& job, const uint8_t* panel, int64_t
   const PanelLayout& layout = job.layout;
   const IntegerActivation& activation = job.params->integer;
   const auto [g, a_group] = GroupsOf(job, s);
-  const Float scale = Lanes::LoadScale(panel, layout.scale, g);
+  const Float scale = Lanes::LoadScale(panel, layout, g);
   const float* activation_scale = activation.scale + row * job.groups_of_scale + a_group;
   const int32_t* activation_sum = activation.sum + row * job.steps + s;
   if (layout.offset == GroupOffset::kMin) {
-    const Float min = Lanes::LoadScale(panel + layout.offset_begin, layout.scale, g);
+    const Float min = Lanes::LoadScale(panel + layout.offset_begin, layout, g);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const float a = activation_scale[r * job.groups_of_scale];

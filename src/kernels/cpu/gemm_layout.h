@@ -6,6 +6,7 @@
 //
 // Quantized panel, padded to 64 bytes at both bars:
 //   scale [groups][16] of GemmScale type, then zero_point [groups][16] u8 or min [groups][16] of GemmScale type
+//   (kI8: [groups][16] s8, then their units [k / unit_size][16] f16)
 //   | codes: per group ceil(group_size / unit_k) units
 //   w8 unit: 32 bytes, 2 k: c0 k0, c0 k1, c1 k0, ... as int8, code - 2^(bits-1).
 //   f8 unit: the same with e4m3 bits.
@@ -33,6 +34,7 @@ struct PanelLayout {
   int64_t center = 0;  // 2^(bits-1): what was subtracted from the codes; f8: 0
   GemmScale scale = GemmScale::kF32;
   GroupOffset offset = GroupOffset::kNone;
+  int64_t unit_shift = 0;    // kI8: a unit has 2^unit_shift groups
   int64_t group_bytes = 0;   // codes of one group
   int64_t offset_begin = 0;  // byte offset of zero points or mins in the panel
   int64_t code_begin = 0;    // byte offset of the codes
@@ -44,7 +46,17 @@ constexpr int64_t kMaxOffsetGroups = 4096;
 
 static constexpr int64_t RoundUp(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 static constexpr int64_t NumPanels(int64_t n) { return (n + kGemmPanel - 1) / kGemmPanel; }
-static constexpr int64_t ScaleBytes(GemmScale scale) { return scale == GemmScale::kF32 ? 4 : 2; }
+// All scales, or all mins, of a panel.
+static constexpr int64_t ScalesBytes(const GemmProblem& problem) {
+  const int64_t scales = problem.k / problem.group_size * kGemmPanel;
+  switch (problem.scale) {
+    case GemmScale::kF32: return 4 * scales;
+    case GemmScale::kF16:
+    case GemmScale::kBf16: return 2 * scales;
+    case GemmScale::kI8: return scales + problem.k / problem.unit_size * kGemmPanel * 2;
+  }
+  return 0;
+}
 
 static constexpr PanelLayout DenseLayout(const GemmProblem& problem) {
   PanelLayout layout;
@@ -61,11 +73,17 @@ static constexpr PanelLayout QuantizedLayout(const GemmProblem& problem, int64_t
   layout.scale = problem.scale;
   layout.offset = problem.has_min ? GroupOffset::kMin : problem.has_zero_point ? GroupOffset::kZeroPoint : GroupOffset::kNone;
   layout.group_bytes = RoundUp(problem.group_size, unit_k) / unit_k * unit_bytes;
-  layout.offset_begin = layout.groups * kGemmPanel * ScaleBytes(problem.scale);
-  const int64_t offset_item_bytes = problem.has_min ? ScaleBytes(problem.scale) : problem.has_zero_point ? 1 : 0;
-  layout.code_begin = RoundUp(layout.offset_begin + layout.groups * kGemmPanel * offset_item_bytes, 64);
+  for (int64_t size = problem.group_size; size < problem.unit_size; size *= 2) ++layout.unit_shift;
+  layout.offset_begin = ScalesBytes(problem);
+  const int64_t offset_bytes = problem.has_min ? ScalesBytes(problem) : problem.has_zero_point ? layout.groups * kGemmPanel : 0;
+  layout.code_begin = RoundUp(layout.offset_begin + offset_bytes, 64);
   layout.panel_bytes = RoundUp(layout.code_begin + layout.groups * layout.group_bytes, 64);
   return layout;
+}
+
+// kI8: where the units of a group's scales lie, in bytes from the first scale.
+static constexpr int64_t UnitOffset(const PanelLayout& layout, int64_t group) {
+  return (layout.groups + 2 * (group >> layout.unit_shift)) * kGemmPanel;
 }
 
 // Largest step of int16 activations: a chunk of k that kernels decode holds whole steps.

@@ -16,12 +16,11 @@ struct GroupValues {
 GroupValues ReadGroup(const PanelLayout& layout, const uint8_t* panel, int64_t g) {
   GroupValues group;
   for (int64_t j = 0; j < kGemmPanel; ++j) {
-    const int64_t index = g * kGemmPanel + j;
-    group.scale[j] = ReadScale(layout.scale, panel, index);
+    group.scale[j] = ReadScale(layout, panel, g, j);
     switch (layout.offset) {
       case GroupOffset::kNone: group.offset[j] = static_cast<float>(layout.center); break;
-      case GroupOffset::kZeroPoint: group.offset[j] = panel[layout.offset_begin + index]; break;
-      case GroupOffset::kMin: group.offset[j] = ReadScale(layout.scale, panel + layout.offset_begin, index); break;
+      case GroupOffset::kZeroPoint: group.offset[j] = panel[layout.offset_begin + g * kGemmPanel + j]; break;
+      case GroupOffset::kMin: group.offset[j] = ReadScale(layout, panel + layout.offset_begin, g, j); break;
     }
   }
   return group;

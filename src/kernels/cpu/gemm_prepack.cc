@@ -1,5 +1,6 @@
 #include "kernels/cpu/gemm_prepack.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -10,9 +11,19 @@
 namespace pith {
 namespace {
 
+// Units of kI8 scales must be found by a shift.
+const char* CanPrepackScales(const GemmProblem& problem) {
+  if (problem.scale != GemmScale::kI8) return nullptr;
+  if (problem.unit_size < 1 || problem.k % problem.unit_size != 0) return "unit_size does not divide k";
+  const int64_t ratio = problem.unit_size / problem.group_size;
+  if (ratio * problem.group_size != problem.unit_size || (ratio & (ratio - 1)) != 0) return "unit_size / group_size is no power of two";
+  return nullptr;
+}
+
 const char* CanPrepackQuantized(const GemmProblem& problem) {
   if (problem.n < 1 || problem.k < 1) return "empty matrix";
   if (problem.group_size < 1 || problem.k % problem.group_size != 0) return "group_size does not divide k";
+  if (const char* reason = CanPrepackScales(problem)) return reason;
   if (problem.group_size % 2 != 0) return "group_size is odd";
   if (problem.has_min && problem.has_zero_point) return "zero points and mins together";
   if ((problem.has_min || problem.has_zero_point) && problem.k / problem.group_size > kMaxOffsetGroups) {
@@ -26,6 +37,7 @@ const char* CanPrepackInteger(const GemmProblem& problem, int64_t unit_k) {
   if (problem.n < 1 || problem.k < 1) return "empty matrix";
   if (problem.group_size < 1 || problem.k % problem.group_size != 0) return "group_size does not divide k";
   if (problem.activation_group < 1 || problem.k % problem.activation_group != 0) return "activation group does not divide k";
+  if (const char* reason = CanPrepackScales(problem)) return reason;
   const int64_t step = problem.step();
   if (problem.group_size % step != 0 || problem.activation_group % step != 0) return "neither group divides the other";
   if (step % unit_k != 0) return unit_k == kI4UnitK ? "group_size % 8 != 0" : "group_size % 4 != 0";
@@ -37,25 +49,42 @@ const char* CanPrepackInteger(const GemmProblem& problem, int64_t unit_k) {
   return nullptr;
 }
 
-// Stores an f32 as `type` at element `index` of `out`.
-void StoreScale(GemmScale type, float value, int64_t index, uint8_t* out) {
-  if (type == GemmScale::kF32) {
-    std::memcpy(out + 4 * index, &value, 4);
-  } else {
-    const uint16_t bits = type == GemmScale::kF16 ? ToFloat16(value).bits : ToBfloat16(value).bits;
-    std::memcpy(out + 2 * index, &bits, 2);
+// The integer that, times the unit, is the scale.
+int8_t ScaleCode(float scale, float unit) {
+  if (unit != 0.0f) return static_cast<int8_t>(std::lrint(scale / unit));
+  return std::signbit(scale) == std::signbit(unit) ? 0 : -1;  // a zero, of the scale's sign
+}
+
+// Element [g][column] of the scales or mins of a panel. `unit`: kI8 only.
+void StoreScale(const PanelLayout& layout, uint8_t* scales, int64_t g, int64_t column, float value, const float* unit) {
+  const int64_t index = g * kGemmPanel + column;
+  uint16_t bits = 0;
+  switch (layout.scale) {
+    case GemmScale::kF32: std::memcpy(scales + 4 * index, &value, 4); return;
+    case GemmScale::kF16: bits = ToFloat16(value).bits; break;
+    case GemmScale::kBf16: bits = ToBfloat16(value).bits; break;
+    case GemmScale::kI8:
+      bits = ToFloat16(*unit).bits;
+      scales[index] = static_cast<uint8_t>(ScaleCode(value, *unit));
+      std::memcpy(scales + UnitOffset(layout, g) + 2 * column, &bits, 2);
+      return;
   }
+  std::memcpy(scales + 2 * index, &bits, 2);
 }
 
 // Scales and zero points or mins of the columns [column, column + columns) of one panel.
 void PrepackGroups(const GemmPrepackParams& params, const PanelLayout& layout, int64_t column, int64_t columns, uint8_t* panel) {
+  const bool has_units = layout.scale == GemmScale::kI8;
+  const int64_t units = has_units ? params.problem.k / params.problem.unit_size : 0;
   for (int64_t j = 0; j < columns; ++j) {
     const int64_t row = (column + j) * layout.groups;
     for (int64_t g = 0; g < layout.groups; ++g) {
-      const int64_t index = g * kGemmPanel + j;
-      StoreScale(layout.scale, params.scale[row + g], index, panel);
-      if (layout.offset == GroupOffset::kMin) StoreScale(layout.scale, params.min[row + g], index, panel + layout.offset_begin);
-      if (layout.offset == GroupOffset::kZeroPoint) panel[layout.offset_begin + index] = params.zero_point[row + g];
+      const int64_t unit = (column + j) * units + (g >> layout.unit_shift);
+      StoreScale(layout, panel, g, j, params.scale[row + g], has_units ? params.scale_unit + unit : nullptr);
+      if (layout.offset == GroupOffset::kMin) {
+        StoreScale(layout, panel + layout.offset_begin, g, j, params.min[row + g], has_units ? params.min_unit + unit : nullptr);
+      }
+      if (layout.offset == GroupOffset::kZeroPoint) panel[layout.offset_begin + g * kGemmPanel + j] = params.zero_point[row + g];
     }
   }
 }
@@ -124,14 +153,14 @@ template <typename Code> void ReadQuantizedRow(const PanelLayout& layout, const 
   const uint8_t* panel = weight + n / kGemmPanel * layout.panel_bytes;
   const int64_t column = n % kGemmPanel;
   for (int64_t g = 0; g < layout.groups; ++g, out += layout.group_size) {
-    const int64_t index = g * kGemmPanel + column;
-    const float scale = ReadScale(layout.scale, panel, index);
+    const float scale = ReadScale(layout, panel, g, column);
     const uint8_t* codes = panel + layout.code_begin + g * layout.group_bytes;
     if (layout.offset == GroupOffset::kMin) {
-      const float min = ReadScale(layout.scale, panel + layout.offset_begin, index);
+      const float min = ReadScale(layout, panel + layout.offset_begin, g, column);
       for (int64_t i = 0; i < layout.group_size; ++i) out[i] = scale * static_cast<float>(code(codes, column, i)) - min;
     } else {
-      const float zero = static_cast<float>(layout.offset == GroupOffset::kZeroPoint ? panel[layout.offset_begin + index] : layout.center);
+      const float zero = static_cast<float>(layout.offset == GroupOffset::kZeroPoint ? panel[layout.offset_begin + g * kGemmPanel + column]
+                                                                                    : layout.center);
       for (int64_t i = 0; i < layout.group_size; ++i) out[i] = scale * (static_cast<float>(code(codes, column, i)) - zero);
     }
   }
@@ -139,15 +168,19 @@ template <typename Code> void ReadQuantizedRow(const PanelLayout& layout, const 
 
 }  // namespace
 
-float ReadScale(GemmScale type, const uint8_t* base, int64_t index) {
-  if (type == GemmScale::kF32) {
+float ReadScale(const PanelLayout& layout, const uint8_t* scales, int64_t g, int64_t column) {
+  const int64_t index = g * kGemmPanel + column;
+  if (layout.scale == GemmScale::kF32) {
     float value;
-    std::memcpy(&value, base + 4 * index, 4);
+    std::memcpy(&value, scales + 4 * index, 4);
     return value;
   }
+  const bool has_unit = layout.scale == GemmScale::kI8;
   uint16_t bits;
-  std::memcpy(&bits, base + 2 * index, 2);
-  return type == GemmScale::kF16 ? ToFloat(float16{bits}) : ToFloat(bfloat16{bits});
+  std::memcpy(&bits, scales + (has_unit ? UnitOffset(layout, g) + 2 * column : 2 * index), 2);
+  if (layout.scale == GemmScale::kBf16) return ToFloat(bfloat16{bits});
+  const float value = ToFloat(float16{bits});
+  return has_unit ? static_cast<float>(static_cast<int8_t>(scales[index])) * value : value;
 }
 
 const char* CanPrepackDense(const GemmProblem& problem) {

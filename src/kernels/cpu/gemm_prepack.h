@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/gemm_layout.h"
 #include "kernels/gemm.h"
 
 namespace pith {
@@ -32,8 +33,8 @@ void PrepackF8(const GemmPrepackParams& params);
 void PrepackI8(const GemmPrepackParams& params);
 void PrepackI4(const GemmPrepackParams& params);
 
-// Element `index` of prepacked scales or mins.
-float ReadScale(GemmScale type, const uint8_t* base, int64_t index);
+// Element [g][column] of the scales or mins of a panel.
+float ReadScale(const PanelLayout& layout, const uint8_t* scales, int64_t g, int64_t column);
 
 // GemmKernelEntry::read_row.
 void ReadDenseRow(const GemmProblem& problem, const uint8_t* weight, int64_t n, float* out);

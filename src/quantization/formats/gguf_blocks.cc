@@ -1,9 +1,11 @@
 #include "quantization/formats/gguf_blocks.h"
 
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "absl/strings/str_join.h"
+#include "base/float_types.h"
 #include "base/status.h"
 #include "quantization/formats/gguf_block_decoders.h"
 
@@ -23,13 +25,13 @@ constexpr GgufType kTypes[] = {
     {6, "Q5_0", 32, 22, DType::kF16, 5, 32, false, DecodeBlockQ5_0},
     {7, "Q5_1", 32, 24, DType::kF16, 5, 32, true, DecodeBlockQ5_1},
     {8, "Q8_0", 32, 34, DType::kF16, 8, 32, false, DecodeBlockQ8_0},
-    {10, "Q2_K", 256, 84, DType::kF16, 2, 16, true, DecodeBlockQ2K},
-    {11, "Q3_K", 256, 110, DType::kF16, 3, 16, false, DecodeBlockQ3K},
-    {12, "Q4_K", 256, 144, DType::kF16, 4, 32, true, DecodeBlockQ4K},
-    {13, "Q5_K", 256, 176, DType::kF16, 5, 32, true, DecodeBlockQ5K},
-    {14, "Q6_K", 256, 210, DType::kF16, 6, 16, false, DecodeBlockQ6K},
+    {10, "Q2_K", 256, 84, DType::kF16, 2, 16, true, DecodeBlockQ2K, 80, 82},
+    {11, "Q3_K", 256, 110, DType::kF16, 3, 16, false, DecodeBlockQ3K, 108},
+    {12, "Q4_K", 256, 144, DType::kF16, 4, 32, true, DecodeBlockQ4K, 0, 2},
+    {13, "Q5_K", 256, 176, DType::kF16, 5, 32, true, DecodeBlockQ5K, 0, 2},
+    {14, "Q6_K", 256, 210, DType::kF16, 6, 16, false, DecodeBlockQ6K, 208},
     {20, "IQ4_NL", 32, 18, DType::kF16, 8, 32, false, DecodeBlockIq4Nl},
-    {23, "IQ4_XS", 256, 136, DType::kF16, 8, 32, false, DecodeBlockIq4Xs},
+    {23, "IQ4_XS", 256, 136, DType::kF16, 8, 32, false, DecodeBlockIq4Xs, 0},
 };
 
 // Types that ggml defines and no row reads, for messages.
@@ -52,6 +54,17 @@ absl::Status CheckFinite(const GgufType& type, const float* scale, const float* 
                         ": expected a finite scale and minimum, found ", scale[g], " and ", type.has_min ? min[g] : 0.0f);
   }
   return absl::OkStatus();
+}
+
+// The f16 at `offset` of every block.
+std::vector<float> ReadUnits(const GgufType& type, absl::Span<const uint8_t> bytes, int64_t blocks, int offset) {
+  std::vector<float> units(static_cast<size_t>(blocks));
+  for (int64_t b = 0; b < blocks; ++b) {
+    float16 unit;
+    std::memcpy(&unit.bits, bytes.data() + b * type.block_bytes + offset, 2);
+    units[b] = ToFloat(unit);
+  }
+  return units;
 }
 
 absl::Status CheckBytes(const GgufType& type, absl::Span<const uint8_t> bytes, int64_t rows, int64_t row_bytes) {
@@ -100,6 +113,11 @@ absl::StatusOr<QuantizedTensor> DecodeGgufBlocks(const GgufType& type, absl::Spa
   if (type.has_min) weight.min.resize(weight.scale.size());
   const int64_t blocks = out * in / type.block_elements;
   const int groups = type.block_elements / type.group_size;
+  if (type.scale_unit_offset >= 0) {
+    weight.unit_size = type.block_elements;
+    weight.scale_unit = ReadUnits(type, bytes, blocks, type.scale_unit_offset);
+    if (type.has_min) weight.min_unit = ReadUnits(type, bytes, blocks, type.min_unit_offset);
+  }
   for (int64_t b = 0; b < blocks; ++b) {
     float* scale = weight.scale.data() + b * groups;
     float* min = type.has_min ? weight.min.data() + b * groups : nullptr;

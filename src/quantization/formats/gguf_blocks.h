@@ -26,6 +26,8 @@ struct GgufType {
   bool has_min = false;
   // Decodes one block: block_elements codes and, per group, a scale and (has_min, else untouched) a minimum. Null for a float type.
   void (*decode_block)(const uint8_t* block, uint8_t* code, float* scale, float* min) = nullptr;
+  // Where a block has f16 units that its integer scales and minimums are multiplied with; -1: it has none.
+  int scale_unit_offset = -1, min_unit_offset = -1;
 
   bool is_float() const { return bits == 0; }
 };

@@ -109,6 +109,20 @@ TEST(GgufBlocks, DecodesEveryTypeAsTheIndependentDecoder) {
     EXPECT_EQ(Bits(values.back()), vector.last);
     EXPECT_EQ(Sha256Hex({reinterpret_cast<const char*>(values.data()), values.size() * 4}), vector.sha256);
 
+    // Scales and minimums are integers of 8 bits times the units.
+    EXPECT_EQ(weight->unit_size, type.block_elements > type.group_size ? type.block_elements : 0);
+    EXPECT_EQ(weight->scale_unit.empty(), weight->unit_size == 0);
+    EXPECT_EQ(weight->min_unit.empty(), weight->unit_size == 0 || !type.has_min);
+    const auto expect_products = [](const std::vector<float>& products, const std::vector<float>& units) {
+      for (size_t i = 0; i < products.size() && !units.empty(); ++i) {
+        const float code = std::round(products[i] / units[0]);
+        EXPECT_LE(std::abs(code), 127.0f);
+        EXPECT_EQ(code * units[0], products[i]) << i;
+      }
+    };
+    expect_products(weight->scale, weight->scale_unit);
+    expect_products(weight->min, weight->min_unit);
+
     std::vector<float> direct(values.size());
     ASSERT_TRUE(DequantizeGgufBlocks(type, bytes, absl::MakeSpan(direct)).ok());
     EXPECT_EQ(std::memcmp(direct.data(), values.data(), values.size() * 4), 0);

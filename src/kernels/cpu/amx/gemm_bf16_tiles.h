@@ -121,7 +121,7 @@ void MultiplyTiles(const Block& block, const Chunk& chunk, int64_t first, float*
 template <int kActs, int kPanels> void FinishGroup(const Block& block, const Chunk& chunk, const float* sums, float* totals) {
   const int64_t g = chunk.k_begin / block.layout.group_size;
   for (int p = 0; p < kPanels; ++p) {
-    const __m512 scale = LoadGroupValue<Lanes>(chunk.panel + p * block.layout.panel_bytes, block.layout.scale, g);
+    const __m512 scale = LoadGroupValue<Lanes>(chunk.panel + p * block.layout.panel_bytes, block.layout, g);
     for (int a = 0; a < kActs; ++a) {
       const int64_t tile = (2 * a + p) * kTileSums;
       for (int64_t r = 0; r < block.tiles.rows; ++r) {

@@ -70,7 +70,7 @@ __attribute__((noinline)) void ComputeDirect(const GemmParams& params, const Pan
     const bool closes_group = k % layout.group_size == 0;
 #pragma GCC unroll 2
     for (int p = 0; p < P; ++p) {
-      const __m512 scale = closes_group ? LoadGroupValue<Lanes>(begin + p * layout.panel_bytes, layout.scale, g) : _mm512_setzero_ps();
+      const __m512 scale = closes_group ? LoadGroupValue<Lanes>(begin + p * layout.panel_bytes, layout, g) : _mm512_setzero_ps();
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
         const __m512 result = _mm512_add_ps(_mm512_load_ps(sum[r][p]), _mm512_add_ps(even[r][p], odd[r][p]));

@@ -67,8 +67,8 @@ void FinishTile(const Block& block, int64_t t, const Tile& tile, int64_t s, cons
 #pragma GCC unroll 2
   for (int p = 0; p < kPanels; ++p) {
     const uint8_t* panel = tile.panel + p * layout.panel_bytes;
-    scale[p] = Lanes::LoadScale(panel, layout.scale, groups.weight);
-    if constexpr (kOffset == GroupOffset::kMin) min[p] = Lanes::LoadScale(panel + layout.offset_begin, layout.scale, groups.weight);
+    scale[p] = Lanes::LoadScale(panel, layout, groups.weight);
+    if constexpr (kOffset == GroupOffset::kMin) min[p] = Lanes::LoadScale(panel + layout.offset_begin, layout, groups.weight);
     if constexpr (kOffset == GroupOffset::kZeroPoint) zero[p] = Lanes::LoadU8(panel + layout.offset_begin + groups.weight * kGemmPanel);
   }
   float* total = block.total + t * kTileRows * kPanels * kGemmPanel;

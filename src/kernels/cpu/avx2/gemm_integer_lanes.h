@@ -124,7 +124,14 @@ template <bool kNarrow> struct IntegerLanes {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
   }
   static PITH_ALWAYS_INLINE __m256 Widen(__m128i bf16) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16)); }
-  static PITH_ALWAYS_INLINE Float LoadScale(const uint8_t* base, GemmScale type, int64_t group) {
+  static PITH_ALWAYS_INLINE Float LoadScale(const uint8_t* base, const PanelLayout& layout, int64_t group) {
+    const GemmScale type = layout.scale;
+    if (type == GemmScale::kI8) {
+      const __m128i codes = Load128(base + group * kGemmPanel);
+      const uint8_t* units = base + UnitOffset(layout, group);
+      return {_mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)), _mm256_cvtph_ps(Load128(units))),
+              _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(codes, 8))), _mm256_cvtph_ps(Load128(units + 16)))};
+    }
     if (type == GemmScale::kF32) return Load(reinterpret_cast<const float*>(base) + group * kGemmPanel);
     const __m128i low = Load128(base + group * kGemmPanel * 2), high = Load128(base + group * kGemmPanel * 2 + 16);
     if (type == GemmScale::kF16) return {_mm256_cvtph_ps(low), _mm256_cvtph_ps(high)};

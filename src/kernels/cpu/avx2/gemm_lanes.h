@@ -40,6 +40,7 @@ struct Lanes {
   static PITH_ALWAYS_INLINE Vec FusedMultiplySubtract(Vec a, Vec b, Vec c) {
     return {_mm256_fmsub_ps(a.low, b.low, c.low), _mm256_fmsub_ps(a.high, b.high, c.high)};
   }
+  static PITH_ALWAYS_INLINE Vec Multiply(Vec a, Vec b) { return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)}; }
   static PITH_ALWAYS_INLINE Vec Subtract(Vec a, Vec b) { return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)}; }
   static PITH_ALWAYS_INLINE __m128i Load128(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
   static PITH_ALWAYS_INLINE __m256i Load256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
@@ -48,6 +49,10 @@ struct Lanes {
   }
   static PITH_ALWAYS_INLINE Vec LoadF16(const uint8_t* p) { return {_mm256_cvtph_ps(Load128(p)), _mm256_cvtph_ps(Load128(p + 16))}; }
   static PITH_ALWAYS_INLINE Vec LoadBf16(const uint8_t* p) { return {Bf16ToFloat(Load128(p)), Bf16ToFloat(Load128(p + 16))}; }
+  static PITH_ALWAYS_INLINE Vec LoadS8(const uint8_t* p) {
+    const __m128i bytes = Load128(p);
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+  }
   static PITH_ALWAYS_INLINE Vec LoadU8(const uint8_t* p) {
     const __m128i bytes = Load128(p);
     return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)), _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))};

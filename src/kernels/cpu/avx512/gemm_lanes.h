@@ -32,6 +32,7 @@ struct Lanes {
   static PITH_ALWAYS_INLINE void Store(float* p, Vec x) { _mm512_storeu_ps(p, x); }
   static PITH_ALWAYS_INLINE Vec Fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
   static PITH_ALWAYS_INLINE Vec FusedMultiplySubtract(Vec a, Vec b, Vec c) { return _mm512_fmsub_ps(a, b, c); }
+  static PITH_ALWAYS_INLINE Vec Multiply(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
   static PITH_ALWAYS_INLINE Vec Subtract(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
   static PITH_ALWAYS_INLINE __m256i Load256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
   static PITH_ALWAYS_INLINE __m512 Bf16ToFloat(__m256i bits) {
@@ -39,6 +40,9 @@ struct Lanes {
   }
   static PITH_ALWAYS_INLINE Vec LoadF16(const uint8_t* p) { return _mm512_cvtph_ps(Load256(p)); }
   static PITH_ALWAYS_INLINE Vec LoadBf16(const uint8_t* p) { return Bf16ToFloat(Load256(p)); }
+  static PITH_ALWAYS_INLINE Vec LoadS8(const uint8_t* p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
   static PITH_ALWAYS_INLINE Vec LoadU8(const uint8_t* p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
   }

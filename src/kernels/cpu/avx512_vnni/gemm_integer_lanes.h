@@ -79,10 +79,16 @@ struct IntegerLanes {
   static PITH_ALWAYS_INLINE void Store(float* p, Float x) { _mm512_store_ps(p, x); }
   static PITH_ALWAYS_INLINE Float Multiply(Float a, Float b) { return _mm512_mul_ps(a, b); }
   static PITH_ALWAYS_INLINE Float Fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
-  static PITH_ALWAYS_INLINE Float LoadScale(const uint8_t* base, GemmScale type, int64_t group) {
-    if (type == GemmScale::kF32) return _mm512_loadu_ps(base + group * kGemmPanel * 4);
-    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(base + group * kGemmPanel * 2));
-    if (type == GemmScale::kF16) return _mm512_cvtph_ps(half);
+  static PITH_ALWAYS_INLINE __m256i Load256(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  static PITH_ALWAYS_INLINE Float LoadScale(const uint8_t* base, const PanelLayout& layout, int64_t group) {
+    if (layout.scale == GemmScale::kI8) {
+      const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(base + group * kGemmPanel));
+      const __m512 unit = _mm512_cvtph_ps(Load256(base + UnitOffset(layout, group)));
+      return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes)), unit);
+    }
+    if (layout.scale == GemmScale::kF32) return _mm512_loadu_ps(base + group * kGemmPanel * 4);
+    const __m256i half = Load256(base + group * kGemmPanel * 2);
+    if (layout.scale == GemmScale::kF16) return _mm512_cvtph_ps(half);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
   }
 };

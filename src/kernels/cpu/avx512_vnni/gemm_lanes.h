@@ -33,6 +33,7 @@ struct Lanes {
   static PITH_ALWAYS_INLINE void Store(float* p, Vec x) { _mm512_storeu_ps(p, x); }
   static PITH_ALWAYS_INLINE Vec Fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
   static PITH_ALWAYS_INLINE Vec FusedMultiplySubtract(Vec a, Vec b, Vec c) { return _mm512_fmsub_ps(a, b, c); }
+  static PITH_ALWAYS_INLINE Vec Multiply(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
   static PITH_ALWAYS_INLINE Vec Subtract(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
   static PITH_ALWAYS_INLINE __m256i Load256(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static PITH_ALWAYS_INLINE __m128i Load128(const uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
@@ -40,6 +41,7 @@ struct Lanes {
   static PITH_ALWAYS_INLINE Vec LoadBf16(const uint8_t* p) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(Load256(p)), 16));
   }
+  static PITH_ALWAYS_INLINE Vec LoadS8(const uint8_t* p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(Load128(p))); }
   static PITH_ALWAYS_INLINE Vec LoadU8(const uint8_t* p) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(Load128(p))); }
 
   static PITH_ALWAYS_INLINE Plane LoadPlane(const uint8_t* p) { return (__m512bh)_mm512_load_si512(p); }

@@ -31,21 +31,21 @@ template <typename Units> float IntegerProduct(const GemmParams& params, const P
   const int64_t column = n % kGemmPanel, step = problem.step();
   float total = 0;
   for (int64_t s = 0; s < problem.k / step; ++s) {
-    const int64_t g = s * step / problem.group_size * kGemmPanel + column;
+    const int64_t g = s * step / problem.group_size;
     const float a = activation.scale[row * (problem.k / problem.activation_group) + s * step / problem.activation_group];
     const int32_t sum_q = activation.sum[row * (problem.k / step) + s];
     int32_t zero = static_cast<int32_t>(layout.center);
     if (layout.offset == GroupOffset::kMin) zero = 0;
-    if (layout.offset == GroupOffset::kZeroPoint) zero = panel[layout.offset_begin + g];
+    if (layout.offset == GroupOffset::kZeroPoint) zero = panel[layout.offset_begin + g * kGemmPanel + column];
     int32_t sum = 0;
     for (int64_t k = s * step; k < (s + 1) * step; ++k) {
       int32_t q = activation.high[row * activation.stride + k];
       if (activation.low != nullptr) q = 256 * q + activation.low[row * activation.stride + k];
       sum += q * (Units::Code(codes, k, column) - zero);
     }
-    total = std::fma(static_cast<float>(sum) * a, ReadScale(layout.scale, panel, g), total);
+    total = std::fma(static_cast<float>(sum) * a, ReadScale(layout, panel, g, column), total);
     if (layout.offset == GroupOffset::kMin) {
-      total = std::fma(-(static_cast<float>(sum_q) * a), ReadScale(layout.scale, panel + layout.offset_begin, g), total);
+      total = std::fma(-(static_cast<float>(sum_q) * a), ReadScale(layout, panel + layout.offset_begin, g, column), total);
     }
   }
   return total;
