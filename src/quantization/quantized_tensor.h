@@ -21,16 +21,16 @@ struct QuantizedTensor {
   int64_t in = 0;   // columns
   int bits = 8;     // 2..8: codes lie in [0, 2^bits)
   QuantizationType type = QuantizationType::kInt;
-  int64_t group_size = 0;             // divides `in`; == in for per-channel (per-tensor scales are repeated per row)
-  std::vector<uint8_t> code;          // [out, in]
-  std::vector<float> scale;           // [out, in / group_size]
-  std::vector<uint8_t> zero_point;    // [out, in / group_size], or empty: 2^(bits-1) everywhere
-  std::vector<float> min;             // [out, in / group_size], or empty
+  int64_t group_size = 0;           // divides `in`; == in for per-channel (per-tensor scales are repeated per row)
+  std::vector<uint8_t> code;        // [out, in]
+  std::vector<float> scale;         // [out, in / group_size]
+  std::vector<uint8_t> zero_point;  // [out, in / group_size], or empty: 2^(bits-1) everywhere
+  std::vector<float> min;           // [out, in / group_size], or empty
   // Where the container stores scales (and mins) as integers in [-128, 127] times a unit that unit_size columns share (GGUF's K types):
   // the units, which f16 holds exactly, so that a kernel can keep the integers. Else empty.
-  int64_t unit_size = 0;          // divides `in`, a multiple of group_size
-  std::vector<float> scale_unit;  // [out, in / unit_size], or empty
-  std::vector<float> min_unit;    // the same where there is a min
+  int64_t unit_size = 0;              // divides `in`, a multiple of group_size
+  std::vector<float> scale_unit;      // [out, in / unit_size], or empty
+  std::vector<float> min_unit;        // the same where there is a min
   std::string format;                 // how it was stored: "pack-quantized", "int-quantized", "Q4_K", ...
   DType scale_dtype = DType::kF32;    // how scales were stored
   double stored_bits_per_weight = 0;  // codes, scales, zero points: bytes in the file * 8 / (out * in)

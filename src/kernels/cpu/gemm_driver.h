@@ -59,8 +59,7 @@ PITH_ALWAYS_INLINE typename Lanes::Vec LoadGroupValue(const uint8_t* base, const
   switch (layout.scale) {
     case GemmScale::kF16: return Lanes::LoadF16(base + group * kGemmPanel * 2);
     case GemmScale::kBf16: return Lanes::LoadBf16(base + group * kGemmPanel * 2);
-    case GemmScale::kI8:
-      return Lanes::Multiply(Lanes::LoadS8(base + group * kGemmPanel), Lanes::LoadF16(base + UnitOffset(layout, group)));
+    case GemmScale::kI8: return Lanes::Multiply(Lanes::LoadS8(base + group * kGemmPanel), Lanes::LoadF16(base + UnitOffset(layout, group)));
     case GemmScale::kF32: break;
   }
   return Lanes::Load(reinterpret_cast<const float*>(base + group * kGemmPanel * 4));

@@ -160,7 +160,7 @@ template <typename Code> void ReadQuantizedRow(const PanelLayout& layout, const 
       for (int64_t i = 0; i < layout.group_size; ++i) out[i] = scale * static_cast<float>(code(codes, column, i)) - min;
     } else {
       const float zero = static_cast<float>(layout.offset == GroupOffset::kZeroPoint ? panel[layout.offset_begin + g * kGemmPanel + column]
-                                                                                    : layout.center);
+                                                                                     : layout.center);
       for (int64_t i = 0; i < layout.group_size; ++i) out[i] = scale * (static_cast<float>(code(codes, column, i)) - zero);
     }
   }

@@ -19,8 +19,8 @@ uint32_t LoadU32(const uint8_t* bytes) {
   return value;
 }
 
-// 2 * kCount nibbles: first all low ones, then all high ones. Counts are constants, and codes lie apart from blocks, so that the loops become
-// vector code.
+// 2 * kCount nibbles: first all low ones, then all high ones. Counts are constants, and codes lie apart from blocks, so that the loops
+// become vector code.
 template <int kCount> void UnpackNibbles(const uint8_t* __restrict packed, uint8_t* __restrict code) {
   for (int i = 0; i < kCount; ++i) code[i] = packed[i] & 0xF;
   for (int i = 0; i < kCount; ++i) code[kCount + i] = packed[i] >> 4;

@@ -88,8 +88,7 @@ template <int kPanels> void DecodeChunk(const Block& block, const Chunk& chunk) 
 }
 
 // Activation tiles first and, with kActs == 2, first + 1 (or the last one again), times the chunk.
-template <typename Format, int kActs, int kPanels>
-void MultiplyTiles(const Block& block, const Chunk& chunk, int64_t first, float* sums) {
+template <typename Format, int kActs, int kPanels> void MultiplyTiles(const Block& block, const Chunk& chunk, int64_t first, float* sums) {
   const int64_t tile_bytes = block.tiles.rows * kTileRowBytes, stride = block.params->problem.k / kTileK * tile_bytes;
   const char* upper = block.packed + first * stride + chunk.k_begin / kTileK * tile_bytes;
   const char* lower = upper + (Min(first + 1, block.tiles.count - 1) - first) * stride;

@@ -10,19 +10,8 @@ extern const GemmKernelEntry gemm_fp8_f8g_f32__amx;
 
 namespace {
 
-// While it lives, subnormal numbers are zero, as they are for the tile instruction.
-class SubnormalsAreZero {
- public:
-  SubnormalsAreZero() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
-  ~SubnormalsAreZero() { _mm_setcsr(before_); }
-  SubnormalsAreZero(const SubnormalsAreZero&) = delete;
-  SubnormalsAreZero& operator=(const SubnormalsAreZero&) = delete;
-
- private:
-  const unsigned before_;
-};
-
 constexpr int64_t kDirectRows = 4;  // up to here codes are decoded in registers; measured: tiles are slower
+
 // A row's activations, those of even k and those of odd k apart.
 struct SplitRow {
   float* even;
@@ -94,13 +83,19 @@ template <int R> void DispatchDirect(const GemmParams& params, const SplitRow (&
   if (panel < params.panel_end) ComputeDirect<R, 1>(params, layout, rows, panel);
 }
 
-void Run(const GemmParams& params) {
-  const SubnormalsAreZero scope;
-  if (params.m > kDirectRows) return RunTiles<F8Tiles>(params);
+void RunDirect(const GemmParams& params) {
   alignas(64) float split[kDirectRows * kMaxTiledK];
   SplitRow rows[kDirectRows];
   SplitPairs(params, rows, split);
   DispatchDirect<kDirectRows>(params, rows);
+}
+
+void Run(const GemmParams& params) {
+  constexpr unsigned kSubnormalsAreZero = 0x8040;  // inputs and results, as for the tile instruction
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | kSubnormalsAreZero);
+  params.m > kDirectRows ? RunTiles<F8Tiles>(params) : RunDirect(params);
+  _mm_setcsr(before);
 }
 
 const char* CanImplement(const GemmProblem& problem) {
