@@ -49,11 +49,11 @@ inline void StoreF32(float* out, int64_t count, __m256 x) {
   }
 }
 
-// The same for bf16. AVX2 has no masked access to words, so a tail goes through a small array.
+// The same for bf16, which needs no alignment. AVX2 has no masked access to words, so a tail goes through a small array.
 inline __m128i LoadBf16(const uint16_t* in, int64_t count) {
   if (count >= 8) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(in));
   alignas(16) uint16_t words[8] = {};
-  for (int64_t i = 0; i < count; ++i) words[i] = in[i];
+  __builtin_memcpy(words, in, static_cast<size_t>(count) * sizeof(uint16_t));
   return _mm_load_si128(reinterpret_cast<const __m128i*>(words));
 }
 inline void StoreBf16(uint16_t* out, int64_t count, __m128i bits) {
@@ -63,7 +63,7 @@ inline void StoreBf16(uint16_t* out, int64_t count, __m128i bits) {
   }
   alignas(16) uint16_t words[8];
   _mm_store_si128(reinterpret_cast<__m128i*>(words), bits);
-  for (int64_t i = 0; i < count; ++i) out[i] = words[i];
+  __builtin_memcpy(out, words, static_cast<size_t>(count) * sizeof(uint16_t));
 }
 
 // The low bytes of 8 dwords, the first `count` of them.
