@@ -74,7 +74,9 @@ OrderedJson ToJson(const WeightBytes& bytes) {
 absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, const DecoderModel& model, int num_threads) {
   MemoryReport report;
   for (const TensorInfo& tensor : reader.Tensors()) report.file_bytes += tensor.stored_bytes;
-  for (const TensorDataPath& path : model.data_path()) report.bf16_weight_bytes += 2 * path.out * path.in;
+  for (const TensorDataPath& path : model.data_path()) {
+    if (path.tied_to.empty()) report.bf16_weight_bytes += 2 * path.out * path.in;  // a tied head is the embedding once more
+  }
   ASSIGN_OR_RETURN(report.stored, StoredWeightBytes(reader));
   report.resident = CountWeightBytes(model.data_path(), model.resident_weight_bytes());
   for (int dtype = 0; dtype < kNumKvDtypes; ++dtype) {

@@ -49,7 +49,7 @@ absl::Status ServeUntilSignal(Server& server, const Options& options, bool quiet
   while (std::chrono::steady_clock::now() < deadline && InterruptSignal() == 0) {
     if (server.Drain(std::chrono::milliseconds(50))) return absl::OkStatus();
   }
-  std::fputs("drain timeout: running answers were cut\n", stderr);
+  std::fputs(InterruptSignal() != 0 ? "running answers were cut\n" : "drain timeout: running answers were cut\n", stderr);
   return absl::OkStatus();
 }
 

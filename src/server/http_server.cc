@@ -84,6 +84,9 @@ struct HttpServer::Impl {
   }
 
   asio::io_context io{1};
+  // The I/O thread lives as long as the server: what other threads post after the last connection would otherwise never run, nor let go of
+  // its exchange.
+  asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(io);
   asio::thread_pool workers;
   Tcp::acceptor acceptor;
   std::shared_ptr<HttpShared> shared = std::make_shared<HttpShared>();

@@ -306,6 +306,17 @@ class LifeTest(harness.Case):
             for stream in streams:
                 self.assertEqual(events(stream.result()[2])[-1]["choices"][0]["finish_reason"], "length")
 
+    def test_the_server_ends_with_the_last_answer(self):
+        for tokens in range(100, 340, 20):  # whoever lets go of the answer last must not keep the server waiting for the drain timeout
+            with Server(self.model, "--drain-timeout", 60) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
+                answer = pool.submit(server.post, "/v1/completions", {"prompt": "x", "max_tokens": tokens, "ignore_eos": True})
+                while server.metric("vllm:num_requests_running") < 1:
+                    time.sleep(0.001)
+                start = time.monotonic()
+                self.assertEqual(server.stop(signal.SIGTERM), 0)
+                self.assertLess(time.monotonic() - start, 30, f"{tokens} tokens")
+                self.assertEqual(answer.result()[0], 200)
+
     def test_a_taken_port_and_a_public_host_are_refused(self):
         with Server(self.model) as server:
             self.assertExit(run("serve", self.model, "--port", server.port), 69, str(server.port))
