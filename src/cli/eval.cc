@@ -58,17 +58,24 @@ std::string Table(const std::vector<std::string>& paths, const std::vector<Model
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle reference, LoadModel(options.reference, pool));
-  RETURN_IF_ERROR(CheckContext(*reference.model, options.context));
+  // Whatever can be refused without weights is, before any are read.
+  ASSIGN_OR_RETURN(ModelBundle reference, LoadModelFiles(options.reference));
+  const absl::StatusOr<DecoderConfig> config = ParseDecoderConfig(reference.reader->config());
+  if (!config.ok()) return Annotate(config.status(), options.reference);
+  RETURN_IF_ERROR(CheckContext(*config, options.context));
   ASSIGN_OR_RETURN(const Corpus corpus,
                    LoadCorpus(options.data, *reference.tokenizer, {.context = options.context, .limit = options.limit}));
   std::vector<ModelBundle> bundles;
-  std::vector<DecoderModel*> models;
   for (const std::string& path : options.models) {
-    ASSIGN_OR_RETURN(ModelBundle bundle, LoadModel(path, pool, options.activations));
+    ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(path));
     RETURN_IF_ERROR(CheckSameTokens(reference, bundle, corpus));
     bundles.push_back(std::move(bundle));
-    models.push_back(bundles.back().model.get());
+  }
+  RETURN_IF_ERROR(LoadWeights(reference, pool));
+  std::vector<DecoderModel*> models;
+  for (ModelBundle& bundle : bundles) {
+    RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations));
+    models.push_back(bundle.model.get());
   }
   Progress progress("comparing", static_cast<int64_t>(corpus.windows.size()), "windows");
   ComparisonOptions comparison{.score_all = options.score == "all",

@@ -58,6 +58,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   if (!IsLoopback(options.server.http.host)) {
     return UsageError("--host: expected a loopback address (this server has no API keys yet), found ", Printable(options.server.http.host));
   }
+  RETURN_IF_ERROR(HttpServer::CheckAddress(options.server.http));
   ThreadPool pool(common.threads);
   ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
   EngineConfig engine_config = options.engine;

@@ -57,7 +57,7 @@ absl::Status CheckModel(const DecoderModel& reference, const DecoderModel& model
   if (model.config().vocab_size != reference.config().vocab_size) {
     return UsageError("vocab_size: expected that of the reference, ", reference.config().vocab_size, ", found ", model.config().vocab_size);
   }
-  return CheckContext(model, context);
+  return CheckContext(model.config(), context);
 }
 
 // Positions whose next token is scored: [FirstScored, window - 1).
@@ -124,9 +124,9 @@ QualityMetrics SummarizeTokens(absl::Span<const ScoredToken> tokens, const Corpu
 
 }  // namespace
 
-absl::Status CheckContext(const DecoderModel& model, int64_t context) {
-  if (context <= model.config().max_position_embeddings) return absl::OkStatus();
-  return UsageError("--context: expected at most max_position_embeddings = ", model.config().max_position_embeddings, ", found ", context);
+absl::Status CheckContext(const DecoderConfig& config, int64_t context) {
+  if (context <= config.max_position_embeddings) return absl::OkStatus();
+  return UsageError("--context: expected at most max_position_embeddings = ", config.max_position_embeddings, ", found ", context);
 }
 
 absl::StatusOr<std::vector<std::vector<ScoredToken>>> CompareModels(DecoderModel& reference, absl::Span<DecoderModel* const> models,

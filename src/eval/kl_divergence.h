@@ -48,7 +48,7 @@ struct ScoredToken {
 };
 
 // Errors: kInvalidArgument when windows of `context` tokens are longer than the model can run.
-absl::Status CheckContext(const DecoderModel& model, int64_t context);
+absl::Status CheckContext(const DecoderConfig& config, int64_t context);
 
 // One vector per model. Same bits for any number of threads and any chunk. Errors: kInvalidArgument when vocabularies differ in size or a
 // window is longer than a model's context; kDataLoss for logits that are not finite (model and position named).

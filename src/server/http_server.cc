@@ -28,6 +28,19 @@ void LogException(std::exception_ptr error) {
   }
 }
 
+absl::Status Listen(const HttpServerConfig& config, Tcp::acceptor& acceptor) {
+  beast::error_code error;
+  const auto address = asio::ip::make_address(config.host == "localhost" ? "127.0.0.1" : config.host, error);
+  if (error) return UsageError("--host: expected an IP address or localhost, found ", Printable(config.host));
+  const Tcp::endpoint endpoint(address, static_cast<uint16_t>(config.port));
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) return absl::OkStatus();
+  return UnavailableError(config.host, ":", config.port, ": cannot listen: ", error.message(), "; --port takes another");
+}
+
 }  // namespace
 
 struct HttpServer::Impl {
@@ -68,21 +81,6 @@ struct HttpServer::Impl {
     }
   }
 
-  absl::Status Listen() {
-    const std::string where = absl::StrCat(shared->config.host, ":", shared->config.port);
-    beast::error_code error;
-    const auto address = asio::ip::make_address(shared->config.host == "localhost" ? "127.0.0.1" : shared->config.host, error);
-    if (error) return UsageError("--host: expected an IP address or localhost, found ", Printable(shared->config.host));
-    const Tcp::endpoint endpoint(address, static_cast<uint16_t>(shared->config.port));
-    acceptor.open(endpoint.protocol(), error);
-    if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-    if (!error) acceptor.bind(endpoint, error);
-    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-    if (error) return UnavailableError(where, ": cannot listen: ", error.message());
-    port = acceptor.local_endpoint().port();
-    return absl::OkStatus();
-  }
-
   asio::io_context io{1};
   // The I/O thread lives as long as the server: what other threads post after the last connection would otherwise never run, nor let go of
   // its exchange.
@@ -106,10 +104,17 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerCo
   impl->shared->config = config;
   impl->shared->handler = std::move(handler);
   impl->shared->error_body = std::move(error_body);
-  RETURN_IF_ERROR(impl->Listen());
+  RETURN_IF_ERROR(Listen(config, impl->acceptor));
+  impl->port = impl->acceptor.local_endpoint().port();
   impl->StartAccepting();
   impl->io_thread = std::thread([running = impl.get()] { running->Run(); });
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+absl::Status HttpServer::CheckAddress(const HttpServerConfig& config) {
+  asio::io_context io;
+  Tcp::acceptor acceptor(io);
+  return Listen(config, acceptor);
 }
 
 HttpServer::~HttpServer() {

@@ -35,6 +35,8 @@ class HttpServer {
 
   // Binds and starts. Errors: kUnavailable when the address cannot be bound (in use, not local), with the address.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpServerConfig& config, Handler handler, ErrorBody error_body);
+  // The same refusal of an address, before any work for a server is done; another process may still take it meanwhile.
+  static absl::Status CheckAddress(const HttpServerConfig& config);
   // Stops at once: open connections are cut.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

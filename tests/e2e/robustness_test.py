@@ -5,6 +5,7 @@ import os
 import pty
 import resource
 import signal
+import socket
 import subprocess
 import time
 
@@ -67,6 +68,12 @@ class FlagTest(harness.Case):
                 self.assertExit(run(*command, *flag), 2, flag[0][2:].replace("-", "_"))
         self.assertExit(run("run", model, "x", "--chat"), 4, "chat template")
         self.assertExit(run("chat", model), 4, "chat template")
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            self.assertExit(run("serve", model, "--port", taken.getsockname()[1]), 69, "cannot listen", "--port")
+        self.assertExit(run("eval", self.model, "--reference", model, "--data", self.scratch / "absent.txt"), 66, "absent.txt")
+        self.assertExit(run("eval", self.scratch / "absent", "--reference", model, "--data", "data/slices", "--context", 64, cwd=harness.ROOT), 66, "absent")
 
     def test_ignore_patterns_must_be_valid_and_match(self):
         out = self.scratch / "ignore"
