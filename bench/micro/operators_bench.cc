@@ -162,7 +162,8 @@ void BenchAttention(benchmark::State& state, const OperatorEntry* row, const Att
 
 // Runs `call` over and over; `bytes` is what one call reads and writes.
 template <typename F> void BenchBytes(benchmark::State& state, int64_t bytes, const F& call) {
-  const AlignedBuffer buffer(static_cast<size_t>(bytes + 256));
+  AlignedBuffer buffer(static_cast<size_t>(bytes + 256));
+  std::memset(buffer.data(), 1, buffer.size());  // otherwise one zero page would be read all the time
   const double read_limit = ReadBytesPerSecond(buffer.data(), bytes / 256 * 256);
   for (auto _ : state) {
     call();
@@ -171,6 +172,13 @@ template <typename F> void BenchBytes(benchmark::State& state, int64_t bytes, co
   const double total = static_cast<double>(bytes) * static_cast<double>(state.iterations());
   state.counters["GB/s"] = benchmark::Counter(total * 1e-9, benchmark::Counter::kIsRate);
   state.counters["of_read"] = benchmark::Counter(total / read_limit, benchmark::Counter::kIsRate);
+}
+
+// Values between -8 and 8.
+std::vector<float> Ramp(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 64) * 0.25f - 8.0f;
+  return values;
 }
 
 void BenchRmsNorm(benchmark::State& state, const OperatorEntry* row, int64_t rows, int64_t dim) {
@@ -199,8 +207,7 @@ void BenchRotary(benchmark::State& state, const OperatorEntry* row, int64_t rows
 }
 
 void BenchActivation(benchmark::State& state, const OperatorEntry* row, Activation activation, int64_t rows, int64_t dim) {
-  std::vector<float> gate(static_cast<size_t>(rows * dim)), up(gate.size(), 0.7f);
-  for (size_t i = 0; i < gate.size(); ++i) gate[i] = static_cast<float>(i % 64) * 0.25f - 8.0f;
+  const std::vector<float> gate = Ramp(rows * dim), up(gate.size(), 0.7f);
   std::vector<uint16_t> out(gate.size());
   const GatedActivationParams p{.gate = gate.data(),
                                 .up = up.data(),
@@ -257,8 +264,7 @@ void BenchKvAppend(benchmark::State& state, const OperatorEntry* row, int64_t ro
 // Groups of 32, as GGUF and small artifacts want them.
 void BenchQuantizeActivation(benchmark::State& state, const OperatorEntry* row, bool two_planes, int64_t rows, int64_t dim) {
   constexpr int64_t kGroup = 32;
-  std::vector<float> x(static_cast<size_t>(rows * dim));
-  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 64) * 0.25f - 8.0f;
+  const std::vector<float> x = Ramp(rows * dim);
   std::vector<int8_t> high(x.size()), low(x.size());
   std::vector<float> scale(x.size() / kGroup);
   std::vector<int32_t> sum(scale.size());
@@ -279,8 +285,8 @@ void BenchQuantizeActivation(benchmark::State& state, const OperatorEntry* row, 
 }
 
 void BenchQuantizeActivationFp8(benchmark::State& state, const OperatorEntry* row, int64_t rows, int64_t dim) {
-  std::vector<float> x(static_cast<size_t>(rows * dim)), scale(static_cast<size_t>(rows));
-  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 64) * 0.25f - 8.0f;
+  const std::vector<float> x = Ramp(rows * dim);
+  std::vector<float> scale(static_cast<size_t>(rows));
   std::vector<uint16_t> out(x.size());
   const QuantizeActivationFp8Params p{
       .x = x.data(), .x_stride = dim, .num_rows = rows, .dim = dim, .out = out.data(), .out_stride = dim, .scale = scale.data()};
