@@ -50,7 +50,7 @@ void Progress::Set(int64_t done) {
   if (!enabled || finished_) return;
   const auto now = std::chrono::steady_clock::now();
   const auto interval = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
-  if (now - last_print_ < interval) return;
+  if (now - last_print_ < interval || (!terminal_ && done == total_)) return;  // Finish writes the last line
   last_print_ = now;
   Print(false);
 }

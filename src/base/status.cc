@@ -3,6 +3,8 @@
 #include <cstdio>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 
 namespace pith {
 namespace {
@@ -34,6 +36,8 @@ ExitCode ToExitCode(const absl::Status& status) {
 
 absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
+  absl::string_view rest = status.message();
+  if (absl::ConsumePrefix(&rest, context) && absl::StartsWith(rest, ": ")) return status;
   absl::Status annotated(status.code(), absl::StrCat(context, ": ", status.message()));
   status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) { annotated.SetPayload(type, payload); });
   return annotated;

@@ -61,7 +61,7 @@ template <typename... Args> absl::Status FieldError(absl::string_view field, con
 // The field a status is about; empty when it names none. Annotate keeps it.
 std::string ErrorField(const absl::Status& status);
 
-// Prefixes the message with "context: "; OK stays OK.
+// Prefixes the message with "context: ", unless it begins with that already; OK stays OK.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
 // Text of untrusted origin made safe for messages and logs: control and non-UTF-8 bytes escaped as \xNN; what passes `max_bytes` is

@@ -34,6 +34,11 @@ TEST(Annotate, PrefixesKeepsTheCodeAndLeavesOkAlone) {
   EXPECT_TRUE(Annotate(absl::OkStatus(), "x").ok());
 }
 
+TEST(Annotate, NamesAThingOnce) {
+  EXPECT_EQ(Annotate(BadFileError("model: norm: bad"), "model").message(), "model: norm: bad");
+  EXPECT_EQ(Annotate(BadFileError("model.norm: bad"), "model").message(), "model: model.norm: bad");
+}
+
 TEST(FieldError, NamesTheFieldAndSurvivesAnnotate) {
   const absl::Status status = FieldError("top_p", "expected a number in (0, 1], found ", 3);
   EXPECT_EQ(status.message(), "top_p: expected a number in (0, 1], found 3");

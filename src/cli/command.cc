@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -68,10 +69,31 @@ int Report(const absl::Status& status) {
   return ToExitCode(status);
 }
 
+std::string CommandNames() {
+  return absl::StrJoin(Commands(), ", ", [](std::string* out, const Command& command) { absl::StrAppend(out, command.name); });
+}
+
+// What is wrong with the command line. CLI11 says nothing of an unknown command and lists arguments too many from last to first.
+std::string DescribeParseError(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error) {
+  const std::vector<std::string> extras = command.remaining();
+  if (&command == &app && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    return absl::StrCat("command: expected one of ", CommandNames(), "; found ", extras.empty() ? "none" : extras.front());
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+    return absl::StrCat("expected no more arguments, found ", absl::StrJoin(extras, " "));
+  return error.what();
+}
+
 // --help, --version and errors of the command line itself.
 int ReportParse(const CLI::App& app, const CLI::ParseError& error) {
-  if (app.exit(error) != 0) return kExitUsage;
-  return std::cout.flush() ? kExitDone : Report(IoError("stdout: ", std::strerror(errno)));
+  if (error.get_exit_code() == 0) {
+    app.exit(error);
+    return std::cout.flush() ? kExitDone : Report(IoError("stdout: ", std::strerror(errno)));
+  }
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen.front();
+  const std::string page = chosen.empty() ? "pith --help" : absl::StrCat("pith ", command.get_name(), " --help");
+  return Report(UsageError(DescribeParseError(app, command, error), " (see ", page, ")"));
 }
 
 }  // namespace
@@ -81,7 +103,6 @@ int RunCommandLine(int argc, const char* const* argv) {
   CLI::App app{"pith quantizes an LLM, proves what the quantized model kept, and serves it fast.", "pith"};
   app.require_subcommand(1);
   app.set_version_flag("--version", VersionText());
-  app.failure_message(CLI::FailureMessage::simple);
 
   CommonOptions options;
   CommandFunction chosen;

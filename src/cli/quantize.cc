@@ -2,6 +2,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "artifact/artifact_reader.h"
+#include "artifact/artifact_writer.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/commands.h"
@@ -53,16 +54,24 @@ std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
 
 OrderedJson PlanJson(const CompressionPlan& plan) {
   OrderedJson tensors = OrderedJson::array();
-  for (const PlannedModule& module : plan.modules) {
-    for (const TensorSpec& spec : module.tensors) {
-      tensors.push_back({{"name", spec.name},
-                         {"dtype", std::string(DTypeName(spec.dtype))},
-                         {"shape", std::vector<int64_t>(spec.shape.begin(), spec.shape.end())},
-                         {"bytes", NumElements(spec.shape) * ByteSize(spec.dtype)}});
-    }
+  for (const TensorSpec& spec : PlannedTensors(plan)) {
+    tensors.push_back({{"name", spec.name},
+                       {"dtype", std::string(DTypeName(spec.dtype))},
+                       {"shape", std::vector<int64_t>(spec.shape.begin(), spec.shape.end())},
+                       {"bytes", NumElements(spec.shape) * ByteSize(spec.dtype)}});
   }
   return {
       {"input_bytes", plan.input_bytes}, {"output_bytes", plan.output_bytes}, {"group_size", plan.args.group_size}, {"tensors", tensors}};
+}
+
+// One line per tensor that would be written.
+std::string PlanTable(const CompressionPlan& plan) {
+  std::string table;
+  for (const TensorSpec& spec : PlannedTensors(plan)) {
+    absl::StrAppendFormat(&table, "  %-60s %-8s %12d bytes  [%s]\n", Printable(spec.name, 200), DTypeName(spec.dtype),
+                          NumElements(spec.shape) * ByteSize(spec.dtype), absl::StrJoin(spec.shape, ", "));
+  }
+  return table;
 }
 
 std::string Summary(const CompressionReport& report, const std::string& output) {
@@ -89,6 +98,8 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
   OrderedJson result = {{"input", options.model}, {"output", options.output}, {"recipe", ToJson(recipe)}};
   if (options.dry_run) {
+    RETURN_IF_ERROR(ArtifactWriter::Create(options.output, {.source_path = reader->path()}).status());  // nothing stays of it
+    if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(PlanTable(plan)));
     result["plan"] = PlanJson(plan);
     return WriteJsonResult(common, result);
   }

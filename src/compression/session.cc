@@ -197,14 +197,19 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
   return plan;
 }
 
+std::vector<TensorSpec> PlannedTensors(const CompressionPlan& plan) {
+  std::vector<TensorSpec> tensors;
+  for (const PlannedModule& module : plan.modules) tensors.insert(tensors.end(), module.tensors.begin(), module.tensors.end());
+  tensors.insert(tensors.end(), plan.plain_tensors.begin(), plan.plain_tensors.end());
+  return tensors;
+}
+
 absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const Recipe& recipe, const std::string& output, ThreadPool& pool,
                                            const CompressionOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(reader, recipe));
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer, ArtifactWriter::Create(output, {.source_path = reader.path()}));
-  std::vector<TensorSpec> specs = plan.plain_tensors;
-  for (const PlannedModule& module : plan.modules) specs.insert(specs.end(), module.tensors.begin(), module.tensors.end());
-  RETURN_IF_ERROR(writer->DeclareTensors(specs));
+  RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
   RETURN_IF_ERROR(CheckFinite(reader, plan, options));
   ASSIGN_OR_RETURN(const ModifierRow* row, FindModifier(recipe.method));
   const std::unique_ptr<Modifier> modifier = row->make();

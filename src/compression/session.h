@@ -38,6 +38,9 @@ struct CompressionPlan {
   int64_t input_bytes = 0, output_bytes = 0;  // of tensors
 };
 
+// Every tensor that will be written.
+std::vector<TensorSpec> PlannedTensors(const CompressionPlan& plan);
+
 // Reads headers only. Errors: kUnimplemented for a source that is quantized or no Hugging Face directory, or an unknown architecture;
 // kUnimplemented for rows that are not of whole blocks; kInvalidArgument for a group size that does not divide, a recipe that quantizes
 // nothing, an entry of recipe.ignore (beside lm_head) that matches no module, or entries that match only a part of q/k/v or gate/up.

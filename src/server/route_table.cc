@@ -69,9 +69,10 @@ void Dispatch(const ServerContext& context, const HttpRequest& request, std::sha
     allowed.push_back(route.method);
   }
   const int status = allowed.empty() ? 404 : 405;
-  HttpResponse response = ToResponse(MakeApiError(status, allowed.empty()
-                                                              ? absl::StrCat("no such path: ", Printable(request.path))
-                                                              : absl::StrCat(Printable(request.method), " is not allowed here")));
+  HttpResponse response = ToResponse(
+      MakeApiError(status, allowed.empty() ? absl::StrCat("no such path: ", Printable(request.path))
+                                           : absl::StrCat(Printable(request.path), ": expected ", absl::StrJoin(allowed, " or "),
+                                                          ", found ", Printable(request.method))));
   if (!allowed.empty()) response.headers.emplace_back("Allow", absl::StrJoin(allowed, ", "));
   context.metrics->CountResponse("other", status);
   responder->Send(std::move(response));

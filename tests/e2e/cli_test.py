@@ -137,7 +137,10 @@ class QuantizeTest(harness.Case):
     def test_a_dry_run_writes_nothing_and_forecasts_every_byte(self):
         out = self.scratch / "dry"
         plan = run_json("quantize", self.model, "-o", out, "--dry-run")["plan"]
-        self.assertFalse(out.exists())
+        self.assertIn("model.layers.0.mlp.down_proj.weight_packed ", run("quantize", self.model, "-o", out, "--dry-run").stdout)
+        self.assertEqual(list(self.scratch.glob("dry*")), [])
+        self.assertEqual(plan["output_bytes"], sum(tensor["bytes"] for tensor in plan["tensors"]))
+        self.assertExit(run("quantize", self.model, "-o", self.model, "--dry-run"), 73, "output")
         run_json("quantize", self.model, "-o", out)
         size = (out / "model.safetensors").stat().st_size
         header = 8 + int.from_bytes((out / "model.safetensors").read_bytes()[:8], "little")

@@ -47,6 +47,15 @@ class FlagTest(harness.Case):
                 self.assertExit(run(*command, f"--seed={seed}"), 2, "--seed")
         self.assertExit(run("run", self.model, "x", "-n", 1, "--seed", "18446744073709551615"), 0)
 
+    def test_an_error_of_usage_is_one_line_that_names_what_was_found(self):
+        cases = {("qantize", self.model): ("command: expected one of convert,", "found qantize", "pith --help"), (): ("found none",),
+                 ("run", self.model, "x", "y", "z"): ("expected no more arguments, found y z", "pith run --help"),
+                 ("run",): ("model is required",), ("run", self.model, "x", "-n", "many"): ("--max-tokens", "many")}
+        for arguments, messages in cases.items():
+            finished = run(*arguments)
+            self.assertExit(finished, 2, *messages)
+            self.assertTrue(finished.stderr.startswith("error: ") and finished.stderr.count("\n") == 1, finished.stderr)
+
     def test_an_empty_prompt_does_not_wait_for_standard_input(self):
         read_end, write_end = os.pipe()
         try:
@@ -62,7 +71,7 @@ class FlagTest(harness.Case):
 
     def test_what_needs_no_weights_is_refused_before_they_are_read(self):
         model = tiny_model.write(self.scratch / "no-norm", chat=False, spoil=lambda tensors: tensors.pop("model.norm.weight") is None or {})
-        self.assertExit(run("run", model, "x"), 65, "model.norm: expected a weight")
+        self.assertExit(run("run", model, "x"), 65, f"error: {model}: model.norm: expected a weight")
         for command in (["run", model, "x"], ["chat", model]):
             for flag in (["--top-p", 0], ["--min-p", 2], ["--top-k", -2], ["--repetition-penalty", 0], ["--presence-penalty", 3]):
                 self.assertExit(run(*command, *flag), 2, flag[0][2:].replace("-", "_"))
