@@ -70,6 +70,21 @@ TEST_P(AttentionTest, BitsOfARowDoNotDependOnTheCall) {
   }
 }
 
+// Integer sums are exact, so tiles and vectors agree to the last bit.
+TEST(IntegerAttention, EveryInstructionSetGivesTheSameBits) {
+  for (const AttentionShape& shape : Shapes()) {
+    const AttentionInput in(shape, 31);
+    const PagedCache cache(KvDtype::kInt8, in, 32, 5, shape.num_tokens);
+    std::vector<uint16_t> first;
+    for (const OperatorEntry* row : AttentionRows(KvDtype::kInt8, shape.head_dim)) {
+      if (ProductsOf(row) != AttentionProducts::kInteger) continue;
+      const std::vector<uint16_t> out = RunRows(row, in, cache, 0, shape.num_tokens);
+      if (first.empty()) first = out;
+      ASSERT_EQ(out, first) << row->name << ", " << Describe(shape);
+    }
+  }
+}
+
 TEST_P(AttentionTest, ComputesOnlyTheAskedHeadsAndRows) {
   const AttentionShape shape{.num_kv_heads = 3, .group = 2, .head_dim = 64, .num_tokens = 90};
   const AttentionInput in(shape, 3);

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "kernels/attention.h"
 #include "kernels/operator_test_fixture.h"
 
@@ -178,10 +177,19 @@ inline std::vector<const OperatorEntry*> AttentionRows(KvDtype dtype, int64_t he
 // head_dim products, |ds| <= (head_dim + 5) u scale sum|q k|, and its distance to the maximum rounds once; a weight's relative error is
 // 2 max|ds| plus that rounding plus 4e-7 of the exponential; sums of 64 weighted values per chunk, then over chunks, then over partitions,
 // add (64 + chunks + 4 partitions + 6) u each for numerator and denominator; the result is rounded to bf16 once.
-// A kernel with integer products also rounds queries to max|q| / 32512 and weights times value scales to 1 / 65535 of a chunk's largest.
+// A kernel with integer products also rounds queries to max|q| / 32512 and weights times value scales to 1 / 65535 of a chunk's largest;
+// one with products of two bf16 parts rounds every query and weight by 2^-18 of itself, and adds two products for each.
 struct Expected {
   double value, tolerance;
 };
+
+constexpr double kPartsUnit = 0x1p-18;  // a number as the sum of two bf16
+
+enum class AttentionProducts { kF32, kInteger, kTwoBf16 };
+inline AttentionProducts ProductsOf(const OperatorEntry* row) {
+  if (row->kv_dtype == KvDtype::kInt8) return row->isa >= KernelIsa::kAvx512Vnni ? AttentionProducts::kInteger : AttentionProducts::kF32;
+  return row->isa == KernelIsa::kAmx ? AttentionProducts::kTwoBf16 : AttentionProducts::kF32;
+}
 
 // Scores of one row and head with its tokens from `begin` on, and the largest error of one.
 struct ReferenceScores {
@@ -189,7 +197,8 @@ struct ReferenceScores {
   double max = -INFINITY, min = INFINITY, error = 0.0;
 };
 
-inline ReferenceScores ScoreRow(const AttentionInput& in, const PagedCache& cache, int64_t position, int64_t head, bool integer) {
+inline ReferenceScores ScoreRow(const AttentionInput& in, const PagedCache& cache, int64_t position, int64_t head,
+                                AttentionProducts products) {
   const AttentionShape& s = in.shape;
   ReferenceScores out;
   double largest_query = 0.0;
@@ -207,23 +216,27 @@ inline ReferenceScores ScoreRow(const AttentionInput& in, const PagedCache& cach
     out.score.push_back(dot * s.scale);
     out.max = std::max(out.max, out.score.back());
     out.min = std::min(out.min, out.score.back());
-    double error = static_cast<double>(s.head_dim + 5) * kF32Unit * magnitude;
-    if (integer) error += largest_query / (2 * 32512.0) * keys;
+    const bool twice = products == AttentionProducts::kTwoBf16;
+    double error = static_cast<double>(s.head_dim * (twice ? 2 : 1) + 5) * kF32Unit * magnitude;
+    if (products == AttentionProducts::kInteger) error += largest_query / (2 * 32512.0) * keys;
+    if (twice) error += kPartsUnit * magnitude;
     out.error = std::max(out.error, error * s.scale);
   }
   return out;
 }
 
-inline std::vector<Expected> ReferenceRow(const AttentionInput& in, const PagedCache& cache, int64_t position, int64_t head, bool integer) {
+inline std::vector<Expected> ReferenceRow(const AttentionInput& in, const PagedCache& cache, int64_t position, int64_t head,
+                                          AttentionProducts products) {
   const AttentionShape& s = in.shape;
-  ReferenceScores scores = ScoreRow(in, cache, position, head, integer);
+  const bool integer = products == AttentionProducts::kInteger, twice = products == AttentionProducts::kTwoBf16;
+  ReferenceScores scores = ScoreRow(in, cache, position, head, products);
   std::vector<double>& weight = scores.score;
   const auto n = static_cast<int64_t>(weight.size());
   const int64_t first = position + 1 - n;
   double total = 0.0;
   for (double& x : weight) total += (x = std::exp(x - scores.max));
-  const double weight_error = 2 * scores.error + (scores.max - scores.min) * kF32Unit + 4e-7;
-  const double sums = static_cast<double>(64 + n / kAttentionChunk + 4 * (n / kAttentionPartition + 1) + 6);
+  const double weight_error = 2 * scores.error + (scores.max - scores.min) * kF32Unit + 4e-7 + (twice ? kPartsUnit : 0.0);
+  const double sums = static_cast<double>((twice ? 128 : 64) + n / kAttentionChunk + 4 * (n / kAttentionPartition + 1) + 6);
   std::vector<double> chunk_largest(static_cast<size_t>(position / kAttentionChunk + 1), 0.0);  // weight times value scale
   for (int64_t t = first; integer && t <= position; ++t) {
     double& largest = chunk_largest[t / kAttentionChunk];
@@ -245,10 +258,6 @@ inline std::vector<Expected> ReferenceRow(const AttentionInput& in, const PagedC
   return row;
 }
 
-inline bool HasIntegerProducts(const OperatorEntry* row) {
-  return row->kv_dtype == KvDtype::kInt8 && absl::EndsWith(row->name, "__avx512_vnni");
-}
-
 // `out` holds the rows from first_position on; every row_step-th is compared.
 inline void ExpectMatchesReference(const OperatorEntry* row, const AttentionInput& in, const PagedCache& cache,
                                    const std::vector<uint16_t>& out, int64_t first_position, int64_t row_step) {
@@ -256,7 +265,7 @@ inline void ExpectMatchesReference(const OperatorEntry* row, const AttentionInpu
   const auto num_rows = static_cast<int64_t>(out.size()) / (s.num_heads() * s.head_dim);
   for (int64_t r = 0; r < num_rows; r += row_step) {
     for (int64_t h = 0; h < s.num_heads(); ++h) {
-      const std::vector<Expected> expected = ReferenceRow(in, cache, first_position + r, h, HasIntegerProducts(row));
+      const std::vector<Expected> expected = ReferenceRow(in, cache, first_position + r, h, ProductsOf(row));
       for (int64_t i = 0; i < s.head_dim; ++i) {
         const double got = FromBits(out[static_cast<size_t>((r * s.num_heads() + h) * s.head_dim + i)]);
         ASSERT_NEAR(got, expected[i].value, expected[i].tolerance)

@@ -26,6 +26,7 @@ std::vector<const OperatorEntry*> AllOperators() {
   const auto append = [&all](const OperatorEntry* rows, size_t count) {
     for (size_t i = 0; i < count; ++i) all.push_back(&rows[i]);
   };
+  append(kOperators__amx, kNumOperators__amx);
   append(kOperators__avx512_vnni, kNumOperators__avx512_vnni);
   append(kOperators__avx512, kNumOperators__avx512);
   append(kOperators__avx2, kNumOperators__avx2);

@@ -143,10 +143,17 @@ TEST(SelectAttention, EveryCacheFormatOnEveryIsaWithTheReasons) {
 // Vector kernels move whole groups of 8 elements: with a head of 2 they would write over the next one.
 TEST(SelectAttention, OddHeadSizesReachScalar) {
   for (const int64_t head_dim : {2, 4, 12, 20}) {
-    const AttentionSelection selection = SelectAttention(KvDtype::kInt8, head_dim, Isa::kAvx512Vnni);
+    const AttentionSelection selection = SelectAttention(KvDtype::kInt8, head_dim, Isa::kAmx);
     EXPECT_EQ(selection.attention->isa, KernelIsa::kScalar);
-    EXPECT_THAT(selection.refused, AllOf(SizeIs(3), Each(HasSubstr("head_dim % 8 != 0"))));
+    EXPECT_THAT(selection.refused, AllOf(SizeIs(4), Each(HasSubstr("head_dim % 8 != 0"))));
   }
+}
+
+// Tiles multiply 32 bf16 at a time, and without them a kernel would read beyond a head.
+TEST(SelectAttention, HeadSizesThatTilesCannotHoldAreRefusedAndSaySo) {
+  const AttentionSelection selection = SelectAttention(KvDtype::kBf16, 40, Isa::kAmx);
+  EXPECT_STREQ(selection.attention->name, "attention_f32_bf16_bf16__avx512");
+  EXPECT_THAT(selection.refused, testing::ElementsAre("attention_f32_bf16_bf16__amx: head_dim % 32 != 0"));
 }
 
 TEST(Registry, AttentionNamesSayTheCacheFormat) {

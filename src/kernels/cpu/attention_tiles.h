@@ -148,6 +148,12 @@ inline RowRange RowsSeeing(const AttentionParams& p, const AttentionTile& tile, 
   return rows;
 }
 
+// Of a kernel that adds the values of each range of tokens by itself. Others put a chunk's values into a form in which tokens outside of
+// [begin, end) count as zero, and return whether rows that see less of it can share it, their other weights being 0.
+struct RangesApart {
+  static bool PackValues(const AttentionTile&, const uint8_t*, const int64_t*, int64_t, int64_t) { return false; }
+};
+
 // One chunk for the rows of the tile that see any of it. Meanwhile the keys and values of `next` are fetched (null: none): blocks lie
 // anywhere, so the hardware cannot guess where a sequence goes on.
 template <typename Lanes>
@@ -161,6 +167,9 @@ void AttendChunk(const AttentionParams& p, const AttentionTile& tile, int64_t ch
   }
   const int64_t* next_offset = next != nullptr ? next->offset : nullptr;
   Lanes::LoadChunk(tile, keys, values, tokens.offset);
+  const int64_t first = Larger(FirstToken(p, tile.row) - chunk, 0);
+  const int64_t last = Smaller(p.first_position + tile.row + tile.num_rows - chunk, kAttentionChunk);
+  const bool together = Lanes::PackValues(tile, values, tokens.offset, first, last);
   const RowRange rows = RowsSeeing(p, tile, chunk, chunk + kAttentionChunk);
   Lanes::Scores(tile, rows.begin * tile.group, rows.end * tile.group, keys, next_offset);
   for (int64_t row = rows.begin; row < rows.end;) {
@@ -172,8 +181,14 @@ void AttendChunk(const AttentionParams& p, const AttentionTile& tile, int64_t ch
       ++after;
     }
     Lanes::Softmax(tile, row * tile.group, after * tile.group, begin, end);
-    Lanes::AddValues(tile, row * tile.group, after * tile.group, values, tokens.offset, next_offset, begin, end);
+    if (!together) {
+      Lanes::PackValues(tile, values, tokens.offset, begin, end);
+      Lanes::AddValues(tile, row * tile.group, after * tile.group, values, tokens.offset, next_offset, begin, end);
+    }
     row = after;
+  }
+  if (together) {
+    Lanes::AddValues(tile, rows.begin * tile.group, rows.end * tile.group, values, tokens.offset, next_offset, first, last);
   }
 }
 

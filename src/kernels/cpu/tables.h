@@ -22,7 +22,7 @@ extern const GemmTable kGemmTable__scalar;
 extern const GemmTable kGemmTable__avx2;
 extern const GemmTable kGemmTable__avx512;
 extern const GemmTable kGemmTable__avx512_vnni;
-extern const GemmTable kGemmTable__amx;  // no operators of its own
+extern const GemmTable kGemmTable__amx;
 
 extern const OperatorEntry kOperators__scalar[];
 extern const size_t kNumOperators__scalar;
@@ -32,5 +32,7 @@ extern const OperatorEntry kOperators__avx512[];
 extern const size_t kNumOperators__avx512;
 extern const OperatorEntry kOperators__avx512_vnni[];
 extern const size_t kNumOperators__avx512_vnni;
+extern const OperatorEntry kOperators__amx[];
+extern const size_t kNumOperators__amx;
 
 }  // namespace pith

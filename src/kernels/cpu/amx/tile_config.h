@@ -23,6 +23,9 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
+// GCC's intrinsics that load tiles do not tell it that they read memory: what was stored must be stored by now.
+PITH_ALWAYS_INLINE void FinishStores() { asm volatile("" : : : "memory"); }
+
 // Tiles 0..3: sums of two activation tiles (4, 5), of `rows` rows each, times two weight tiles (6, 7).
 void Configure(int64_t tile_k, int64_t rows) {
   TileConfig config;
@@ -31,6 +34,7 @@ void Configure(int64_t tile_k, int64_t rows) {
     config.rows[t] = static_cast<uint8_t>(weight ? tile_k / 4 : rows);
     config.row_bytes[t] = static_cast<uint16_t>(activation ? tile_k : 64);
   }
+  asm volatile("" : : "r"(&config) : "memory");
   _tile_loadconfig(&config);
 }
 
@@ -42,6 +46,7 @@ PITH_ALWAYS_INLINE void PrefetchTile(const PanelLayout& layout, const uint8_t* p
 
 // The sums of kActs activation tiles times kPanels panels, tiles 0..3, and where they lie in memory: [activation tile][panel][16][16].
 template <int kActs, int kPanels> PITH_ALWAYS_INLINE void ZeroSums() {
+  FinishStores();
   _tile_zero(0);
   if constexpr (kPanels == 2) _tile_zero(1);
   if constexpr (kActs == 2) _tile_zero(2);
@@ -49,6 +54,7 @@ template <int kActs, int kPanels> PITH_ALWAYS_INLINE void ZeroSums() {
 }
 
 template <int kActs, int kPanels, typename Number> PITH_ALWAYS_INLINE void LoadSums(const Number* sums) {
+  FinishStores();
   _tile_loadd(0, sums, 64);
   if constexpr (kPanels == 2) _tile_loadd(1, sums + kTileSums, 64);
   if constexpr (kActs == 2) _tile_loadd(2, sums + 2 * kTileSums, 64);

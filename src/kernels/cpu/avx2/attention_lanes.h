@@ -123,7 +123,7 @@ void AddValuesOf(const AttentionTile& tile, int64_t query, int64_t dim, const Va
   }
 }
 
-template <typename Format> struct Avx2Lanes {
+template <typename Format> struct Avx2Lanes : RangesApart {
   static constexpr int kElementBytes = KvElementBytes(Format::kDtype);
   static constexpr bool kScaled = KvScaleBytes(Format::kDtype) != 0;
 

@@ -1,7 +1,5 @@
-// Attention in f32 FMA: keys and values become bf16 pairs as they are read (Format), then f32. Include in one kernel per format.
-//
-// A Format says how one of the cache's formats is stored: kDtype, and Load: 32 elements, or the first `left` and zeros, as bf16 bits. Int8
-// and fp8 codes are exact in bf16; their scales go to the scores and to the weights.
+// Attention in f32 FMA: keys and values become bf16 pairs as they are read (Format: attention_formats.h), then f32. Include in one kernel
+// per format.
 #pragma once
 
 #include <immintrin.h>
@@ -118,7 +116,7 @@ template <typename Format> struct Avx512Lanes : Avx512State {
   static constexpr bool kScaled = KvScaleBytes(Format::kDtype) != 0;
 
   static void Begin(const AttentionParams& p, const AttentionTile& tile) {
-    const __m512 scale = _mm512_set1_ps(p.scale);
+    const __m512 scale = _mm512_set1_ps(p.scale * kLog2E);
     for (int64_t q = 0; q < tile.num_rows * tile.group; ++q) {
       const float* in = p.query + (tile.row + q / tile.group) * p.query_stride +
                         (tile.kv_head * tile.group + q % tile.group) * tile.head_dim;
@@ -167,16 +165,13 @@ template <typename Format> struct Avx512Lanes : Avx512State {
   }
 
   static void Softmax(const AttentionTile& tile, int64_t query, int64_t query_end, int64_t begin, int64_t end) {
-    const TokenMasks masks = MasksOf(begin, end);
-    for (; query < query_end; ++query) {
-      __m512 s[kTokenVectors];
-      SoftmaxOf<kScaled>(tile, query, masks, s);
+    SoftmaxOf<kScaled>(tile, query, query_end, MasksOf(begin, end), [&](int64_t q, const TokenMasks&, __m512* s) {
 #pragma GCC unroll 4
       for (int v = 0; v < kTokenVectors; ++v) {
         if (kScaled) s[v] = _mm512_mul_ps(s[v], _mm512_load_ps(tile.value_scale + 16 * v));
-        _mm512_store_ps(tile.score + query * kAttentionChunk + 16 * v, s[v]);
+        _mm512_store_ps(tile.score + q * kAttentionChunk + 16 * v, s[v]);
       }
-    }
+    });
   }
 
   static void AddValues(const AttentionTile& tile, int64_t query, int64_t query_end, const uint8_t* values, const int64_t* offset,

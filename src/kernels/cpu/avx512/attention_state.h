@@ -23,30 +23,82 @@ inline TokenMasks MasksOf(int64_t begin, int64_t end) {
   return masks;
 }
 
-// Scores of a query become weights exp(score - max) in s, 0 outside of the masks; the running maximum and total follow.
-template <bool kScaled> inline void SoftmaxOf(const AttentionTile& tile, int64_t query, const TokenMasks& masks, __m512* s) {
-  const float* score = tile.score + query * kAttentionChunk;
-#pragma GCC unroll 4
-  for (int v = 0; v < kTokenVectors; ++v) {
-    __m512 x = _mm512_load_ps(score + 16 * v);
-    if (kScaled) x = _mm512_mul_ps(x, _mm512_load_ps(tile.key_scale + 16 * v));
-    s[v] = _mm512_mask_mov_ps(_mm512_set1_ps(-__builtin_inff()), masks.of[v], x);
-  }
-  const float chunk_max = ReduceMax(_mm512_max_ps(_mm512_max_ps(s[0], s[1]), _mm512_max_ps(s[2], s[3])));
-  const float old_max = tile.max[query];
-  const float new_max = chunk_max > old_max ? chunk_max : old_max;
-  const __m512 max = _mm512_set1_ps(new_max);
-#pragma GCC unroll 4
-  for (int v = 0; v < kTokenVectors; ++v) s[v] = Exp(_mm512_sub_ps(s[v], max));
-  const __m512 correction = Exp(_mm512_sub_ps(_mm512_set1_ps(old_max), max));
-  const __m512 added = _mm512_add_ps(_mm512_add_ps(s[0], s[1]), _mm512_add_ps(s[2], s[3]));
-  float* total = tile.total + query * kTotalLanes;
-  _mm512_store_ps(total, _mm512_fmadd_ps(_mm512_load_ps(total), correction, added));
-  tile.correction[query] = _mm512_cvtss_f32(correction);
-  tile.max[query] = new_max;
+// Scores are exponents of 2: queries are multiplied by this too.
+constexpr float kLog2E = 0x1.715476p+0f;
+
+// 2^x: 0 below -149 and for -infinity, NaN for NaN. The polynomial of Exp in vector_math.h, of x ln 2; the remainder is exact here.
+inline __m512 Exp2(__m512 x) {
+  x = _mm512_max_ps(_mm512_set1_ps(-200.0f), x);  // NaN is the second operand
+  const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m512 r = _mm512_sub_ps(x, n);
+  __m512 y = _mm512_fmadd_ps(r, _mm512_set1_ps(0x1.5ca84ep-10f), _mm512_set1_ps(0x1.3cdbd0p-7f));
+  y = _mm512_fmadd_ps(r, y, _mm512_set1_ps(0x1.c6b3b0p-5f));
+  y = _mm512_fmadd_ps(r, y, _mm512_set1_ps(0x1.ebf9f0p-3f));
+  y = _mm512_fmadd_ps(r, y, _mm512_set1_ps(0x1.62e430p-1f));
+  y = _mm512_fmadd_ps(r, y, _mm512_set1_ps(1.0f));
+  return _mm512_scalef_ps(y, n);
 }
 
-struct Avx512State {
+// The largest lane of each of four vectors.
+inline __m128 MaxOfEach(const __m512 x[4]) {
+  const __m512 pair0 = _mm512_max_ps(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1]));
+  const __m512 pair1 = _mm512_max_ps(_mm512_unpacklo_ps(x[2], x[3]), _mm512_unpackhi_ps(x[2], x[3]));
+  const __m512d low = _mm512_unpacklo_pd(_mm512_castps_pd(pair0), _mm512_castps_pd(pair1));
+  const __m512d high = _mm512_unpackhi_pd(_mm512_castps_pd(pair0), _mm512_castps_pd(pair1));
+  const __m512 all = _mm512_max_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high));
+  const __m256 half = _mm256_max_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
+  return _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+}
+
+template <bool kScaled> inline __m512 LoadScore(const AttentionTile& tile, int64_t query, int v) {
+  const __m512 score = _mm512_load_ps(tile.score + query * kAttentionChunk + 16 * v);
+  return kScaled ? _mm512_mul_ps(score, _mm512_load_ps(tile.key_scale + 16 * v)) : score;
+}
+
+// tile.correction[query] <- the largest score of the chunk, four queries at a time.
+template <bool kScaled> inline void FindMaxima(const AttentionTile& tile, int64_t query, int64_t query_end, const TokenMasks& masks) {
+  const __m512 least = _mm512_set1_ps(-__builtin_inff());
+  for (; query < query_end; query += 4) {
+    __m512 largest[4];
+#pragma GCC unroll 4
+    for (int n = 0; n < 4; ++n) {
+      const int64_t q = Smaller(query + n, query_end - 1);
+      __m512 s[kTokenVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kTokenVectors; ++v) s[v] = _mm512_mask_mov_ps(least, masks.of[v], LoadScore<kScaled>(tile, q, v));
+      largest[n] = _mm512_max_ps(_mm512_max_ps(s[0], s[1]), _mm512_max_ps(s[2], s[3]));
+    }
+    _mm_mask_storeu_ps(tile.correction + query, static_cast<__mmask8>(FirstLanes(query_end - query)), MaxOfEach(largest));
+  }
+}
+
+// Scores of queries become weights 2^(score - max), 0 outside of the masks; the running maxima, corrections and totals follow. The weights
+// of one query after the other, kTokenVectors vectors, go to consume(query, masks, weights), which may store them over the scores.
+template <bool kScaled, typename Consume>
+inline void SoftmaxOf(const AttentionTile& tile, int64_t query, int64_t query_end, const TokenMasks& masks, Consume consume) {
+  FindMaxima<kScaled>(tile, query, query_end, masks);
+  for (int64_t q = query; q < query_end; q += 16) {
+    const __mmask16 lanes = FirstLanes(query_end - q);
+    const __m512 old_max = _mm512_maskz_loadu_ps(lanes, tile.max + q);
+    const __m512 new_max = _mm512_max_ps(_mm512_maskz_loadu_ps(lanes, tile.correction + q), old_max);
+    _mm512_mask_storeu_ps(tile.correction + q, lanes, Exp2(_mm512_sub_ps(old_max, new_max)));
+    _mm512_mask_storeu_ps(tile.max + q, lanes, new_max);
+  }
+  for (; query < query_end; ++query) {
+    const __m512 max = _mm512_set1_ps(tile.max[query]);
+    __m512 s[kTokenVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kTokenVectors; ++v) {
+      s[v] = _mm512_maskz_mov_ps(masks.of[v], Exp2(_mm512_sub_ps(LoadScore<kScaled>(tile, query, v), max)));
+    }
+    const __m512 added = _mm512_add_ps(_mm512_add_ps(s[0], s[1]), _mm512_add_ps(s[2], s[3]));
+    float* total = tile.total + query * kTotalLanes;
+    _mm512_store_ps(total, _mm512_fmadd_ps(_mm512_load_ps(total), _mm512_set1_ps(tile.correction[query]), added));
+    consume(query, masks, s);
+  }
+}
+
+struct Avx512State : RangesApart {
   static void Open(const AttentionTile& tile, int64_t query, int64_t query_end) {
     for (; query < query_end; ++query) {
       float* sum = tile.state + query * tile.state_stride;
@@ -71,7 +123,7 @@ struct Avx512State {
     }
     const float old_max = into[tile.state_stride - 16], other_max = state[tile.state_stride - 16];
     const float max = other_max > old_max ? other_max : old_max;
-    const __m512 kept = Exp(_mm512_set1_ps(old_max - max)), added = Exp(_mm512_set1_ps(other_max - max));
+    const __m512 kept = Exp2(_mm512_set1_ps(old_max - max)), added = Exp2(_mm512_set1_ps(other_max - max));
     for (int64_t i = 0; i < tile.state_stride; i += 16) {
       _mm512_store_ps(into + i, _mm512_fmadd_ps(_mm512_load_ps(state + i), added, _mm512_mul_ps(_mm512_load_ps(into + i), kept)));
     }
