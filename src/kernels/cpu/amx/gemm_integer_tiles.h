@@ -52,16 +52,19 @@ template <int kPlanes> void PackActivations(const Block& block) {
   }
 }
 
-// Folds the sums of step `s` of one activation tile into its totals. `upper` [panels][16][16], with two planes `lower` too.
+// Folds the sums of step `s` of one activation tile into its totals, which step 0 begins. `upper` [panels][16][16], with two planes `lower`
+// too.
 template <int kPlanes, int kPanels, GroupOffset kOffset>
 void FinishTile(const Block& block, int64_t t, const Tile& tile, int64_t s, const int32_t* upper, const int32_t* lower) {
   using Lanes = IntegerLanes;
   const Job& job = *block.job;
   const PanelLayout& layout = job.layout;
   const StepGroups groups = GroupsOf(job, s);
-  const int64_t row = block.tiles.RowOf(t);
-  const float* activation_scale = job.params->integer.scale + row * job.groups_of_scale + groups.scale;
-  const int32_t* activation_sum = job.params->integer.sum + row * job.steps + s;
+  const int64_t row = block.tiles.RowOf(t), rows = block.tiles.rows;
+  const int64_t scale_stride = job.groups_of_scale, sum_stride = job.steps;
+  const auto center = static_cast<uint32_t>(job.center());
+  const float* activation_scale = job.params->integer.scale + row * scale_stride + groups.scale;
+  const int32_t* activation_sum = job.params->integer.sum + row * sum_stride + s;
   Lanes::Float scale[kPanels], min[kPanels];
   Lanes::Int zero[kPanels];
 #pragma GCC unroll 2
@@ -71,22 +74,25 @@ void FinishTile(const Block& block, int64_t t, const Tile& tile, int64_t s, cons
     if constexpr (kOffset == GroupOffset::kMin) min[p] = Lanes::LoadScale(panel + layout.offset_begin, layout, groups.weight);
     if constexpr (kOffset == GroupOffset::kZeroPoint) zero[p] = Lanes::LoadU8(panel + layout.offset_begin + groups.weight * kGemmPanel);
   }
+  const __mmask16 begun = s == 0 ? 0 : 0xFFFF;
   float* total = block.total + t * kTileRows * kPanels * kGemmPanel;
-  for (int64_t r = 0; r < block.tiles.rows; ++r, total += kPanels * kGemmPanel) {
-    const float a = activation_scale[r * job.groups_of_scale];
-    const int32_t sum = activation_sum[r * job.steps];
+  for (int64_t r = 0; r < rows; ++r, total += kPanels * kGemmPanel, upper += 16, lower += kPlanes == 2 ? 16 : 0) {
+    const float a = *activation_scale;
+    const int32_t sum = *activation_sum;
+    activation_scale += scale_stride;
+    activation_sum += sum_stride;
 #pragma GCC unroll 2
     for (int p = 0; p < kPanels; ++p) {
-      Lanes::Int value = Lanes::LoadInt(upper + p * kTileSums + 16 * r);
-      if constexpr (kPlanes == 2) value = _mm512_add_epi32(_mm512_slli_epi32(value, 8), Lanes::LoadInt(lower + p * kTileSums + 16 * r));
+      Lanes::Int value = Lanes::LoadInt(upper + p * kTileSums);
+      if constexpr (kPlanes == 2) value = _mm512_add_epi32(_mm512_slli_epi32(value, 8), Lanes::LoadInt(lower + p * kTileSums));
       if constexpr (kOffset == GroupOffset::kNone) {
-        value = _mm512_sub_epi32(value, _mm512_set1_epi32(static_cast<int32_t>(static_cast<uint32_t>(sum) * job.center())));
+        value = _mm512_sub_epi32(value, _mm512_set1_epi32(static_cast<int32_t>(static_cast<uint32_t>(sum) * center)));
       }
       if constexpr (kOffset == GroupOffset::kZeroPoint) value = Lanes::SubtractProduct(value, zero[p], sum);
-      float* out = total + p * kGemmPanel;
-      Lanes::Float result = Lanes::Fma(Lanes::Multiply(Lanes::ToFloat(value), Lanes::Set(a)), scale[p], Lanes::Load(out));
+      const Lanes::Float before = _mm512_maskz_load_ps(begun, total + p * kGemmPanel);
+      Lanes::Float result = Lanes::Fma(Lanes::Multiply(Lanes::ToFloat(value), Lanes::Set(a)), scale[p], before);
       if constexpr (kOffset == GroupOffset::kMin) result = Lanes::Fma(Lanes::Set(-(static_cast<float>(sum) * a)), min[p], result);
-      Lanes::Store(out, result);
+      Lanes::Store(total + p * kGemmPanel, result);
     }
   }
 }
@@ -155,7 +161,6 @@ void ComputeTiled(const Block& block, int64_t panel, uint8_t* scratch) {
   constexpr int64_t kTilesTogether = kPlanes == 1 ? kActs : 1;
   const Job& job = *block.job;
   alignas(64) int32_t ints[kTiledRowBlock / kTileRows * kUnitSums];
-  for (int64_t i = 0; i < block.tiles.count * kTileRows * kPanels * kGemmPanel; ++i) block.total[i] = 0;
   Tile tile = {.job = &job, .panel = job.params->weight + panel * job.layout.panel_bytes};
   const int64_t chunk = kInPlace ? ChunkK(job, kInPlaceChunkK) : ChunkK(job, kChunkK);
   const bool cut = job.step > chunk;

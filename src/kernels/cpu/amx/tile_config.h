@@ -107,12 +107,27 @@ template <typename Body> void ForTileRanges(int64_t m, int64_t row_bytes, Body b
   }
 }
 
+// StorePanel of whole panels, which are nearly all.
+PITH_ALWAYS_INLINE void StoreWholePanel(const GemmParams& params, int64_t row, int64_t panel, const float* total) {
+  float* out = params.out + row * params.out_stride + panel * kGemmPanel;
+  __m512 result = _mm512_loadu_ps(total);
+  if (params.activation_scale != nullptr) result = _mm512_mul_ps(result, _mm512_set1_ps(params.activation_scale[row]));
+  if (params.bias != nullptr) result = _mm512_add_ps(result, _mm512_loadu_ps(params.bias + panel * kGemmPanel));
+  if (params.accumulate) result = _mm512_add_ps(_mm512_loadu_ps(out), result);
+  _mm512_storeu_ps(out, result);
+}
+
 // Writes kPanels panels of every row of the range, each once. totals(t, r, p): 16 floats, row r of tile t in panel p.
 template <int kPanels, typename Totals>
 PITH_ALWAYS_INLINE void StoreTiles(const GemmParams& params, const TileRange& tiles, int64_t panel, Totals totals) {
+  const bool whole = (panel + kPanels) * kGemmPanel <= params.problem.n;
   for (int64_t t = 0; t < tiles.count; ++t) {
     for (int64_t row = tiles.NewRowOf(t); row < tiles.RowOf(t) + tiles.rows; ++row) {
-      for (int64_t p = 0; p < kPanels; ++p) StorePanel(params, row, panel + p, totals(t, row - tiles.RowOf(t), p));
+#pragma GCC unroll 2
+      for (int64_t p = 0; p < kPanels; ++p) {
+        const float* total = totals(t, row - tiles.RowOf(t), p);
+        whole ? StoreWholePanel(params, row, panel + p, total) : StorePanel(params, row, panel + p, total);
+      }
     }
   }
 }
