@@ -168,7 +168,7 @@ inline std::vector<uint16_t> RunRows(const OperatorEntry* row, const AttentionIn
 inline std::vector<const OperatorEntry*> AttentionRows(KvDtype dtype, int64_t head_dim) {
   std::vector<const OperatorEntry*> rows;
   for (const OperatorEntry* row : AllOperators()) {
-    if (row->attention == nullptr || row->kv_dtype != dtype || static_cast<int>(row->isa) > static_cast<int>(DetectIsa())) continue;
+    if (row->attention == nullptr || row->kv_dtype != dtype || !RunsHere(row->isa)) continue;
     if (head_dim % row->head_dim_multiple == 0) rows.push_back(row);
   }
   return rows;
@@ -245,9 +245,7 @@ inline std::vector<Expected> ReferenceRow(const AttentionInput& in, const PagedC
   return row;
 }
 
-inline bool HasIntegerProducts(const OperatorEntry* row) {
-  return row->kv_dtype == KvDtype::kInt8 && absl::EndsWith(row->name, "__avx512_vnni");
-}
+inline bool HasIntegerProducts(const OperatorEntry* row) { return row->kv_dtype == KvDtype::kInt8 && absl::EndsWith(row->name, "_vnni"); }
 
 // `out` holds the rows from first_position on; every row_step-th is compared.
 inline void ExpectMatchesReference(const OperatorEntry* row, const AttentionInput& in, const PagedCache& cache,
