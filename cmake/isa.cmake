@@ -1,6 +1,7 @@
 # One folder per instruction set under src/kernels/cpu; its flags are set here and nowhere else.
 set(PITH_ISA_FLAGS_scalar "")
 set(PITH_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
+set(PITH_ISA_FLAGS_avx2_vnni ${PITH_ISA_FLAGS_avx2} -mavxvnni)
 set(PITH_ISA_FLAGS_avx512 -mavx2 -mfma -mf16c -mbmi2 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
 set(PITH_ISA_FLAGS_avx512_vnni ${PITH_ISA_FLAGS_avx512} -mavx512vnni -mavx512bf16 -mavx512vbmi)
 set(PITH_ISA_FLAGS_amx ${PITH_ISA_FLAGS_avx512_vnni} -mamx-tile -mamx-int8 -mamx-bf16)

@@ -3,6 +3,8 @@
 
   * no weak or unique symbols: the linker might take this object's copy of an inline function for the whole program;
   * no .init_array, .ctors or .fini_array: a static constructor would run on every CPU at start-up;
+  * no instruction in an encoding of AVX-512 (EVEX) below AVX-512: an assembler that knows two forms of one instruction may choose that one,
+    and machines with AVX-512 would run it without complaint;
   * exported names end in __<isa> and follow <op>_<act>_<weight>_<out>__<isa>, or are tables k<Name>__<isa>.
 """
 
@@ -17,6 +19,8 @@ NAME = re.compile(r"^pith::(k[A-Z]\w*?|[a-z][a-z0-9]*(?:_[a-z0-9]+)+)__(\w+)$")
 FORBIDDEN_SECTIONS = (".init_array", ".ctors", ".fini_array", ".preinit_array")
 EXPORTED = set("TDRBGSCi")
 WEAK = set("WVu")
+BEFORE_AVX512 = {"scalar", "avx2", "avx2_vnni"}
+EVEX = re.compile(r"^\s*[0-9a-f]+:\s+62 (?:[0-9a-f]{2} )+\s*(\S+)")
 
 
 def objects(build):
@@ -46,6 +50,10 @@ def check_object(isa, path):
             name = NAME.match(re.sub(r"\(.*\)( const)?$", "", symbol))
             if name is None or name.group(2) != isa:
                 problems.append(f"{path}: {symbol}: expected an exported name of the form <op>_<act>_<weight>_<out>__{isa}")
+    if isa in BEFORE_AVX512:
+        listing = run("objdump", "-d", "--insn-width=15", path).splitlines()
+        problems += [f"{path}: {match.group(1)}: expected no instruction encoded for AVX-512 in {isa}, found one"
+                     for match in map(EVEX.match, listing) if match is not None]
     for line in run("readelf", "-SW", path).splitlines():
         section = re.match(r"^\s*\[\s*\d+\]\s+(\S+)", line)
         if section is not None and section.group(1).startswith(FORBIDDEN_SECTIONS):

@@ -117,7 +117,7 @@ void BenchGemm(benchmark::State& state, const GemmKernelEntry* row, const Shape&
 
 void RegisterAll() {
   for (const GemmKernelEntry* row : AllGemmKernels()) {
-    if (static_cast<int>(row->isa) > static_cast<int>(DetectIsa())) continue;
+    if (!RunsHere(row->isa)) continue;
     for (const Shape& shape : kShapes) {
       for (const int64_t m : kRows) {
         // A head computes few rows; scalar rows are oracles, their large products take minutes.

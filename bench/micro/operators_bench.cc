@@ -299,7 +299,7 @@ template <typename F> void Register(const std::string& name, const F& body) {
 
 void RegisterAll() {
   for (const OperatorEntry* row : AllOperators()) {
-    if (static_cast<int>(row->isa) > static_cast<int>(DetectIsa())) continue;
+    if (!RunsHere(row->isa)) continue;
     const std::string name = row->name;
     if (row->attention != nullptr) {
       for (const AttentionCase& c : kAttentionCases) {

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 
@@ -27,11 +29,12 @@ bool HasF16c() {
 #endif
 }
 
-// CPUID leaf 7, subleaf 1, EAX bit 5; not every compiler knows the name for __builtin_cpu_supports.
-bool HasAvx512Bf16() {
+// A bit of CPUID leaf 7, subleaf 1, EAX: features whose names not every compiler's __builtin_cpu_supports knows.
+constexpr unsigned int kAvxVnni = 1u << 4, kAvx512Bf16 = 1u << 5;
+bool HasExtended([[maybe_unused]] unsigned int bit) {
 #if defined(__x86_64__)
   unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) == 1 && (eax & (1u << 5)) != 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) == 1 && (eax & bit) != 0;
 #else
   return false;
 #endif
@@ -51,12 +54,32 @@ bool HasAmx() {
 #endif
 }
 
+// "scalar, avx2".
+std::string JoinNames(absl::Span<const Isa> isas) {
+  return absl::StrJoin(isas, ", ", [](std::string* out, Isa isa) { absl::StrAppend(out, IsaName(isa)); });
+}
+
+CpuFeatures DetectCpu() {
+  CpuFeatures cpu;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HasF16c() && __builtin_cpu_supports("bmi2");
+  cpu.avx_vnni = HasExtended(kAvxVnni);
+  cpu.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
+  cpu.avx512_vnni = __builtin_cpu_supports("avx512vnni") && HasExtended(kAvx512Bf16) && __builtin_cpu_supports("avx512vbmi");
+  cpu.amx = cpu.Supports(Isa::kAvx512Vnni) && HasAmx();
+#endif
+  return cpu;
+}
+
 }  // namespace
 
 absl::string_view IsaName(Isa isa) {
   switch (isa) {
     case Isa::kScalar: return "scalar";
     case Isa::kAvx2: return "avx2";
+    case Isa::kAvx2Vnni: return "avx2_vnni";
     case Isa::kAvx512: return "avx512";
     case Isa::kAvx512Vnni: return "avx512_vnni";
     case Isa::kAmx: return "amx";
@@ -64,31 +87,44 @@ absl::string_view IsaName(Isa isa) {
   return "unknown";
 }
 
-Isa DetectIsa() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HasF16c() && __builtin_cpu_supports("bmi2");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni") && HasAvx512Bf16() && __builtin_cpu_supports("avx512vbmi");
-  static const bool amx = vnni && HasAmx();
-  return amx ? Isa::kAmx : vnni ? Isa::kAvx512Vnni : avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kScalar;
-#else
-  return Isa::kScalar;
-#endif
+bool CpuFeatures::Supports(Isa isa) const {
+  switch (isa) {
+    case Isa::kScalar: return true;
+    case Isa::kAvx2: return avx2;
+    case Isa::kAvx2Vnni: return avx2 && avx_vnni;
+    case Isa::kAvx512: return avx2 && avx512;
+    case Isa::kAvx512Vnni: return avx2 && avx512 && avx512_vnni;
+    case Isa::kAmx: return avx2 && avx512 && avx512_vnni && amx;
+  }
+  return false;
 }
 
-absl::StatusOr<Isa> SelectIsa() {
-  const Isa best = DetectIsa();
+std::vector<Isa> CpuFeatures::SupportedIsas() const {
+  std::vector<Isa> isas;
+  for (const Isa isa : kAllIsas) {
+    if (Supports(isa)) isas.push_back(isa);
+  }
+  return isas;
+}
+
+const CpuFeatures& ThisCpu() {
+  static const CpuFeatures cpu = DetectCpu();
+  return cpu;
+}
+
+Isa DetectIsa() { return ThisCpu().SupportedIsas().back(); }
+
+absl::StatusOr<Isa> SelectIsa(const CpuFeatures& cpu) {
+  const std::vector<Isa> supported = cpu.SupportedIsas();
   const char* forced = std::getenv("PITH_FORCE_ISA");
-  if (forced == nullptr || *forced == '\0') return best;
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx}) {
+  if (forced == nullptr || *forced == '\0') return supported.back();
+  for (const Isa isa : kAllIsas) {
     if (IsaName(isa) != forced) continue;
-    if (isa > best)
-      return UnavailableError("PITH_FORCE_ISA: expected an instruction set of this CPU (best: ", IsaName(best), "), found ", forced);
+    if (!cpu.Supports(isa))
+      return UnavailableError("PITH_FORCE_ISA: expected an instruction set of this CPU (", JoinNames(supported), "), found ", forced);
     return isa;
   }
-  return UsageError("PITH_FORCE_ISA: expected scalar, avx2, avx512, avx512_vnni or amx, found ", Printable(forced));
+  return UsageError("PITH_FORCE_ISA: expected one of ", JoinNames(kAllIsas), ", found ", Printable(forced));
 }
 
 std::string CpuDescription() {

@@ -167,7 +167,7 @@ inline std::vector<uint16_t> RunRows(const OperatorEntry* row, const AttentionIn
 inline std::vector<const OperatorEntry*> AttentionRows(KvDtype dtype, int64_t head_dim) {
   std::vector<const OperatorEntry*> rows;
   for (const OperatorEntry* row : AllOperators()) {
-    if (row->attention == nullptr || row->kv_dtype != dtype || static_cast<int>(row->isa) > static_cast<int>(DetectIsa())) continue;
+    if (row->attention == nullptr || row->kv_dtype != dtype || !RunsHere(row->isa)) continue;
     if (head_dim % row->head_dim_multiple == 0) rows.push_back(row);
   }
   return rows;
@@ -187,7 +187,10 @@ constexpr double kPartsUnit = 0x1p-18;  // a number as the sum of two bf16
 
 enum class AttentionProducts { kF32, kInteger, kTwoBf16 };
 inline AttentionProducts ProductsOf(const OperatorEntry* row) {
-  if (row->kv_dtype == KvDtype::kInt8) return row->isa >= KernelIsa::kAvx512Vnni ? AttentionProducts::kInteger : AttentionProducts::kF32;
+  if (row->kv_dtype == KvDtype::kInt8) {
+    const bool vnni = row->isa == KernelIsa::kAvx2Vnni || row->isa >= KernelIsa::kAvx512Vnni;
+    return vnni ? AttentionProducts::kInteger : AttentionProducts::kF32;
+  }
   return row->isa == KernelIsa::kAmx ? AttentionProducts::kTwoBf16 : AttentionProducts::kF32;
 }
 

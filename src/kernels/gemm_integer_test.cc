@@ -22,8 +22,7 @@ std::vector<const GemmKernelEntry*> RunnableKernels(const GemmProblem& problem) 
   std::vector<const GemmKernelEntry*> rows;
   for (const GemmKernelEntry* row : AllGemmKernels()) {
     const GemmWeight weight = problem.bits > 4 ? GemmWeight::kW8Grouped : GemmWeight::kW4Grouped;
-    if (row->weight == weight && row->activation == problem.activation && static_cast<int>(row->isa) <= static_cast<int>(DetectIsa()) &&
-        row->can_implement(problem) == nullptr) {
+    if (row->weight == weight && row->activation == problem.activation && RunsHere(row->isa) && row->can_implement(problem) == nullptr) {
       rows.push_back(row);
     }
   }

@@ -29,8 +29,7 @@ constexpr int64_t kMaxRows = 33;
 std::vector<const GemmKernelEntry*> RunnableKernels(GemmWeight weight, const GemmProblem& problem) {
   std::vector<const GemmKernelEntry*> rows;
   for (const GemmKernelEntry* row : AllGemmKernels()) {
-    if (row->weight == weight && row->activation == problem.activation && static_cast<int>(row->isa) <= static_cast<int>(DetectIsa()) &&
-        row->can_implement(problem) == nullptr) {
+    if (row->weight == weight && row->activation == problem.activation && RunsHere(row->isa) && row->can_implement(problem) == nullptr) {
       rows.push_back(row);
     }
   }

@@ -17,7 +17,8 @@
 
 namespace pith {
 
-enum class KernelIsa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3, kAmx = 4 };  // the order of base/cpu_features.h Isa
+// The order of base/cpu_features.h Isa, which says what includes what.
+enum class KernelIsa : int32_t { kScalar = 0, kAvx2 = 1, kAvx2Vnni = 2, kAvx512 = 3, kAvx512Vnni = 4, kAmx = 5 };
 
 // Weight families a GEMM row can consume.
 enum class GemmWeight : int32_t {

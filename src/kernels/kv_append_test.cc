@@ -21,8 +21,7 @@ constexpr AppendShape kShapes[] = {{1, 8, 4, 0, 1},    {2, 40, 4, 3, 6},    {3, 
 std::vector<const OperatorEntry*> AppendRowsOf(KvDtype dtype) {
   std::vector<const OperatorEntry*> rows;
   for (const OperatorEntry* row : AllOperators()) {
-    if (row->kv_append != nullptr && row->kv_dtype == dtype && static_cast<int>(row->isa) <= static_cast<int>(DetectIsa()))
-      rows.push_back(row);
+    if (row->kv_append != nullptr && row->kv_dtype == dtype && RunsHere(row->isa)) rows.push_back(row);
   }
   return rows;
 }

@@ -27,7 +27,7 @@ template <typename F> struct OperatorRow {
 template <typename F> std::vector<OperatorRow<F>> RunnableRows(F OperatorEntry::*member) {
   std::vector<OperatorRow<F>> rows;
   for (const OperatorEntry* entry : AllOperators()) {
-    if (entry->*member == nullptr || static_cast<int>(entry->isa) > static_cast<int>(DetectIsa())) continue;
+    if (entry->*member == nullptr || !RunsHere(entry->isa)) continue;
     rows.push_back({entry->name, entry->*member});
   }
   return rows;

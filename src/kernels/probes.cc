@@ -12,6 +12,7 @@ std::vector<const ProbeEntry*> AllProbes() {
   append(kProbes__amx, kNumProbes__amx);
   append(kProbes__avx512_vnni, kNumProbes__avx512_vnni);
   append(kProbes__avx512, kNumProbes__avx512);
+  append(kProbes__avx2_vnni, kNumProbes__avx2_vnni);
   append(kProbes__avx2, kNumProbes__avx2);
   append(kProbes__scalar, kNumProbes__scalar);
   return all;
@@ -19,7 +20,7 @@ std::vector<const ProbeEntry*> AllProbes() {
 
 const ProbeEntry* FindProbe(ProbeLimit limit, Isa isa) {
   for (const ProbeEntry* row : AllProbes()) {
-    if (row->limit == limit && static_cast<int>(row->isa) <= static_cast<int>(isa)) return row;
+    if (row->limit == limit && IsaIncludes(isa, static_cast<Isa>(row->isa))) return row;
   }
   return nullptr;
 }

@@ -11,7 +11,7 @@ namespace pith {
 // Every row, best instruction set first.
 std::vector<const ProbeEntry*> AllProbes();
 
-// The row of the best instruction set up to `isa`; null when none has the instruction (bf16 dot products below AVX-512 BF16).
+// The row of the best instruction set that `isa` includes; null when none has the instruction (bf16 dot products below AVX-512 BF16).
 const ProbeEntry* FindProbe(ProbeLimit limit, Isa isa);
 
 }  // namespace pith

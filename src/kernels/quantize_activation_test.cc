@@ -29,7 +29,7 @@ struct Shape {
 std::vector<const OperatorEntry*> Rows() {
   std::vector<const OperatorEntry*> rows;
   for (const OperatorEntry* row : AllOperators()) {
-    if (row->quantize_activation != nullptr && static_cast<int>(row->isa) <= static_cast<int>(DetectIsa())) rows.push_back(row);
+    if (row->quantize_activation != nullptr && RunsHere(row->isa)) rows.push_back(row);
   }
   return rows;
 }

@@ -7,6 +7,7 @@ namespace {
 
 static_assert(static_cast<int>(KernelIsa::kScalar) == static_cast<int>(Isa::kScalar));
 static_assert(static_cast<int>(KernelIsa::kAvx2) == static_cast<int>(Isa::kAvx2));
+static_assert(static_cast<int>(KernelIsa::kAvx2Vnni) == static_cast<int>(Isa::kAvx2Vnni));
 static_assert(static_cast<int>(KernelIsa::kAvx512) == static_cast<int>(Isa::kAvx512));
 static_assert(static_cast<int>(KernelIsa::kAvx512Vnni) == static_cast<int>(Isa::kAvx512Vnni));
 static_assert(static_cast<int>(KernelIsa::kAmx) == static_cast<int>(Isa::kAmx));
@@ -15,7 +16,8 @@ static_assert(static_cast<int>(KernelIsa::kAmx) == static_cast<int>(Isa::kAmx));
 
 std::vector<const GemmKernelEntry*> AllGemmKernels() {
   std::vector<const GemmKernelEntry*> all;
-  for (const GemmTable* table : {&kGemmTable__amx, &kGemmTable__avx512_vnni, &kGemmTable__avx512, &kGemmTable__avx2, &kGemmTable__scalar}) {
+  for (const GemmTable* table :
+       {&kGemmTable__amx, &kGemmTable__avx512_vnni, &kGemmTable__avx512, &kGemmTable__avx2_vnni, &kGemmTable__avx2, &kGemmTable__scalar}) {
     all.insert(all.end(), table->rows, table->rows + table->count);
   }
   return all;
@@ -29,6 +31,7 @@ std::vector<const OperatorEntry*> AllOperators() {
   append(kOperators__amx, kNumOperators__amx);
   append(kOperators__avx512_vnni, kNumOperators__avx512_vnni);
   append(kOperators__avx512, kNumOperators__avx512);
+  append(kOperators__avx2_vnni, kNumOperators__avx2_vnni);
   append(kOperators__avx2, kNumOperators__avx2);
   append(kOperators__scalar, kNumOperators__scalar);
   return all;

@@ -13,4 +13,7 @@ namespace pith {
 std::vector<const GemmKernelEntry*> AllGemmKernels();
 std::vector<const OperatorEntry*> AllOperators();
 
+// Whether this CPU can run a row of `isa`.
+inline bool RunsHere(KernelIsa isa) { return ThisCpu().Supports(static_cast<Isa>(isa)); }
+
 }  // namespace pith

@@ -18,6 +18,8 @@ absl::string_view WeightName(GemmWeight weight) {
   return "unknown";
 }
 
+bool MayRun(KernelIsa needed, Isa chosen) { return IsaIncludes(chosen, static_cast<Isa>(needed)); }
+
 std::string NeedsIsa(absl::string_view row, KernelIsa needed, Isa chosen) {
   return absl::StrCat(row, ": needs ", IsaName(static_cast<Isa>(needed)), ", chosen ", IsaName(chosen));
 }
@@ -46,7 +48,7 @@ absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& p
   if (refused != nullptr) selection.refused = *refused;
   for (const GemmKernelEntry* row : AllGemmKernels()) {
     if (row->weight != weight || row->activation != problem.activation) continue;
-    if (static_cast<int>(row->isa) > static_cast<int>(isa)) {
+    if (!MayRun(row->isa, isa)) {
       selection.refused.push_back(NeedsIsa(row->name, row->isa, isa));
       continue;
     }
@@ -69,7 +71,7 @@ AttentionSelection SelectAttention(KvDtype kv_dtype, int64_t head_dim, Isa isa) 
     if (row->kv_dtype != kv_dtype || (row->attention == nullptr && row->kv_append == nullptr)) continue;
     const OperatorEntry** chosen = row->attention != nullptr ? &selection.attention : &selection.kv_append;
     if (*chosen != nullptr) continue;
-    if (static_cast<int>(row->isa) > static_cast<int>(isa)) {
+    if (!MayRun(row->isa, isa)) {
       selection.refused.push_back(NeedsIsa(row->name, row->isa, isa));
     } else if (head_dim % row->head_dim_multiple != 0) {
       selection.refused.push_back(absl::StrCat(row->name, ": head_dim % ", row->head_dim_multiple, " != 0"));
@@ -84,7 +86,7 @@ Operators SelectOperators(Isa isa) {
   Operators chosen;
   chosen.isa = isa;
   for (const OperatorEntry* row : AllOperators()) {
-    if (static_cast<int>(row->isa) > static_cast<int>(isa)) continue;
+    if (!MayRun(row->isa, isa)) continue;
     const bool taken = Take(&chosen.rms_norm, row->rms_norm) || Take(&chosen.rotary, row->rotary) ||
                        Take(&chosen.gated_activation, row->gated_activation) || Take(&chosen.embedding, row->embedding) ||
                        Take(&chosen.convert, row->convert) || Take(&chosen.quantize_activation, row->quantize_activation) ||

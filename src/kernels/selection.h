@@ -20,7 +20,7 @@ struct GemmSelection {
 absl::string_view GemmActivationName(GemmActivation activation);
 
 // The first row, best ISA first, that can run `problem` with weights of family `weight` and the problem's kind of activations, and has
-// an ISA of at most `isa`.
+// an ISA that `isa` includes.
 // Errors: kUnimplemented listing every refusal.
 // `refused`, if given, holds refusals of an earlier try; they go before those of this one.
 absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& problem, Isa isa,
@@ -32,7 +32,7 @@ struct AttentionSelection {
   const OperatorEntry* kv_append = nullptr;
   std::vector<std::string> refused;  // "attention_f32_int8_bf16__avx512_vnni: head_dim % 8 != 0"
 };
-// The first row of each, best ISA first, for this cache format and head_dim and an ISA of at most `isa`. Scalar takes everything.
+// The first row of each, best ISA first, for this cache format and head_dim and an ISA that `isa` includes. Scalar takes everything.
 AttentionSelection SelectAttention(KvDtype kv_dtype, int64_t head_dim, Isa isa);
 
 // One of each other operator for an ISA; a missing one falls back to the next lower ISA. Scalar has them all.

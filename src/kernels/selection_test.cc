@@ -15,11 +15,11 @@ namespace pith {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx};
 
 // Sets PITH_FORCE_ISA for a scope.
 class ForcedIsa {
@@ -43,7 +43,7 @@ TEST(Registry, NamesFollowTheGrammarAndAreUnique) {
   }
 }
 
-TEST(Registry, EveryIsaHasEveryWeightFamilyAndTheBestComesFirst) {
+TEST(Registry, EveryIsaHasEveryWeightFamilyItGainsByAndTheBestComesFirst) {
   std::set<std::pair<Isa, GemmWeight>> seen;
   int previous = static_cast<int>(Isa::kAmx);
   for (const GemmKernelEntry* row : AllGemmKernels()) {
@@ -51,22 +51,25 @@ TEST(Registry, EveryIsaHasEveryWeightFamilyAndTheBestComesFirst) {
     previous = static_cast<int>(row->isa);
     seen.insert({static_cast<Isa>(row->isa), row->weight});
   }
-  EXPECT_THAT(seen, SizeIs(20));  // five instruction sets, four families
+  EXPECT_THAT(seen, SizeIs(22));  // five instruction sets times four families, and the two of avx2_vnni
+  EXPECT_TRUE(seen.contains({Isa::kAvx2Vnni, GemmWeight::kW8Grouped}) && seen.contains({Isa::kAvx2Vnni, GemmWeight::kW4Grouped}));
 }
 
 TEST(SelectGemm, ForcingAnInstructionSetSelectsIt) {
   const GemmProblem problem{.n = 64, .k = 64, .group_size = 32, .bits = 4};
   for (const Isa isa : kAllIsas) {
-    if (isa > DetectIsa()) continue;
+    if (!ThisCpu().Supports(isa)) continue;
     const ForcedIsa forced{std::string(IsaName(isa))};
     const absl::StatusOr<Isa> selected = SelectIsa();
     ASSERT_TRUE(selected.ok()) << selected.status();
     EXPECT_EQ(*selected, isa);
     const absl::StatusOr<GemmSelection> gemm = SelectGemm(GemmWeight::kW4Grouped, problem, *selected);
     ASSERT_TRUE(gemm.ok()) << gemm.status();
-    const Isa bf16_isa = std::min(isa, Isa::kAvx512Vnni);  // amx has no row for bf16 times int codes
+    // amx and avx2_vnni have no row for bf16 times int codes
+    const Isa bf16_isa = isa == Isa::kAvx2Vnni ? Isa::kAvx2 : std::min(isa, Isa::kAvx512Vnni);
     EXPECT_EQ(std::string(gemm->kernel->name), absl::StrCat("gemm_bf16_w4g_f32__", IsaName(bf16_isa)));
-    EXPECT_THAT(gemm->refused, SizeIs(static_cast<size_t>(Isa::kAvx512Vnni) - static_cast<size_t>(bf16_isa)));
+    const Isa bf16_isas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
+    EXPECT_THAT(gemm->refused, SizeIs(std::end(bf16_isas) - std::upper_bound(std::begin(bf16_isas), std::end(bf16_isas), bf16_isa)));
     GemmProblem integer = problem;
     integer.activation = GemmActivation::kInt16;
     integer.activation_group = 32;
@@ -74,6 +77,30 @@ TEST(SelectGemm, ForcingAnInstructionSetSelectsIt) {
     ASSERT_TRUE(exact.ok()) << exact.status();
     const Isa integer_isa = isa == Isa::kAvx512 ? Isa::kAvx2 : isa;  // without VNNI, 512 bits gain nothing
     EXPECT_EQ(std::string(exact->kernel->name), absl::StrCat("gemm_int16_w4g_f32__", IsaName(integer_isa)));
+  }
+}
+
+// avx2_vnni comes before avx512 in the order, but a CPU that was found to have AVX-512 may lack AVX-VNNI.
+TEST(SelectGemm, NoOtherInstructionSetBringsAvxVnni) {
+  for (const GemmActivation activation : {GemmActivation::kInt16, GemmActivation::kInt8}) {
+    for (const GemmWeight weight : {GemmWeight::kW4Grouped, GemmWeight::kW8Grouped}) {
+      GemmProblem problem{.n = 64, .k = 64, .group_size = 32, .bits = weight == GemmWeight::kW4Grouped ? 4 : 8};
+      problem.activation = activation;
+      problem.activation_group = 32;
+      for (const Isa isa : kAllIsas) {
+        const absl::StatusOr<GemmSelection> gemm = SelectGemm(weight, problem, isa);
+        ASSERT_TRUE(gemm.ok()) << gemm.status();
+        EXPECT_EQ(gemm->kernel->isa == KernelIsa::kAvx2Vnni, isa == Isa::kAvx2Vnni) << gemm->kernel->name << ", chosen " << IsaName(isa);
+      }
+      const absl::StatusOr<GemmSelection> wide = SelectGemm(weight, problem, Isa::kAvx512);
+      EXPECT_EQ(wide->kernel->isa, KernelIsa::kAvx2) << wide->kernel->name;
+      EXPECT_THAT(wide->refused, Contains(HasSubstr("__avx2_vnni: needs avx2_vnni, chosen avx512")));
+    }
+  }
+  for (const Isa isa : kAllIsas) {
+    const Isa attention = static_cast<Isa>(SelectAttention(KvDtype::kInt8, 64, isa).attention->isa);
+    EXPECT_EQ(attention == Isa::kAvx2Vnni, isa == Isa::kAvx2Vnni) << IsaName(isa);
+    for (const std::string& name : SelectOperators(isa).names) EXPECT_TRUE(isa == Isa::kAvx2Vnni || !absl::EndsWith(name, "__avx2_vnni"));
   }
 }
 
@@ -130,13 +157,14 @@ TEST(SelectAttention, EveryCacheFormatOnEveryIsaWithTheReasons) {
       EXPECT_NE(selection.attention->attention_combine, nullptr);
       EXPECT_EQ(selection.attention->kv_dtype, dtype);
       EXPECT_EQ(selection.kv_append->kv_dtype, dtype);
-      EXPECT_LE(static_cast<int>(selection.attention->isa), static_cast<int>(isa));
+      EXPECT_TRUE(IsaIncludes(isa, static_cast<Isa>(selection.attention->isa))) << selection.attention->name;
       EXPECT_THAT(selection.refused, Each(HasSubstr(absl::StrCat(", chosen ", IsaName(isa)))));
     }
   }
   const AttentionSelection best = SelectAttention(KvDtype::kInt8, 128, Isa::kAvx512Vnni);
   EXPECT_STREQ(best.attention->name, "attention_f32_int8_bf16__avx512_vnni");
   EXPECT_STREQ(best.kv_append->name, "kv_append_f32_int8__avx512");
+  EXPECT_STREQ(SelectAttention(KvDtype::kInt8, 128, Isa::kAvx2Vnni).attention->name, "attention_f32_int8_bf16__avx2_vnni");
   EXPECT_STREQ(SelectAttention(KvDtype::kFp8, 128, Isa::kAvx512Vnni).attention->name, "attention_f32_fp8_bf16__avx512");
 }
 
@@ -145,7 +173,7 @@ TEST(SelectAttention, OddHeadSizesReachScalar) {
   for (const int64_t head_dim : {2, 4, 12, 20}) {
     const AttentionSelection selection = SelectAttention(KvDtype::kInt8, head_dim, Isa::kAmx);
     EXPECT_EQ(selection.attention->isa, KernelIsa::kScalar);
-    EXPECT_THAT(selection.refused, AllOf(SizeIs(4), Each(HasSubstr("head_dim % 8 != 0"))));
+    EXPECT_THAT(selection.refused, AllOf(SizeIs(5), Each(AnyOf(HasSubstr("head_dim % 8 != 0"), HasSubstr("needs avx2_vnni")))));
   }
 }
 
@@ -185,7 +213,7 @@ TEST(SelectOperators, EveryIsaHasAllOfThemAndFallsBackDownwards) {
     // The row of the best ISA at most `isa` that has one.
     const auto rows = AllOperators();
     const auto chosen = std::find_if(rows.begin(), rows.end(), [isa](const OperatorEntry* row) {
-      return row->rotary != nullptr && static_cast<int>(row->isa) <= static_cast<int>(isa);
+      return row->rotary != nullptr && IsaIncludes(isa, static_cast<Isa>(row->isa));
     });
     ASSERT_NE(chosen, rows.end());
     EXPECT_EQ(operators.rotary, (*chosen)->rotary);

@@ -16,12 +16,6 @@ using testing::HasSubstr;
 // share of the sum of absolute products.
 constexpr double kTolerance = 1.0 / 4096;
 
-std::vector<Isa> Isas() {
-  std::vector<Isa> isas;
-  for (int i = 0; i <= static_cast<int>(DetectIsa()); ++i) isas.push_back(static_cast<Isa>(i));
-  return isas;
-}
-
 std::vector<LinearSource> SourcesOf(const std::vector<TestMatrix>& parts) {
   std::vector<LinearSource> sources;
   for (const TestMatrix& part : parts) sources.push_back(part.Source());
@@ -33,7 +27,7 @@ void ExpectMatchesReference(const std::vector<TestMatrix>& parts, int64_t m) {
   const int64_t in = parts[0].in;
   const std::vector<uint16_t> activation = RandomActivations(m * (in + 3), 99);
   ThreadPool pool(2);
-  for (const Isa isa : Isas()) {
+  for (const Isa isa : ThisCpu().SupportedIsas()) {
     const ComputeContext context = MakeComputeContext(&pool, isa);
     const auto linear = Linear::Load(SourcesOf(parts), context);
     ASSERT_TRUE(linear.ok()) << linear.status();
@@ -98,7 +92,7 @@ TEST(Linear, BiasAndAccumulate) {
   const std::vector<float> bias_a(20, 3.0f), bias_c(8, -50.0f);
   const std::vector<uint16_t> activation = RandomActivations(48, 5);
   ThreadPool pool(2);
-  for (const Isa isa : Isas()) {
+  for (const Isa isa : ThisCpu().SupportedIsas()) {
     const ComputeContext context = MakeComputeContext(&pool, isa);
     const auto linear = Linear::Load({parts[0].Source(bias_a), parts[1].Source(), parts[2].Source(bias_c)}, context);
     ASSERT_TRUE(linear.ok());
@@ -134,7 +128,7 @@ TEST(Linear, BiasReachesItsColumnsInEveryMatrix) {
 TEST(Linear, SameBitsForEveryThreadCount) {
   const std::vector<TestMatrix> parts = {RandomQuantized("a", 100, 128, 4, 64, TestOffset::kZeroPoint, 1), RandomDense("b", 60, 128, 2)};
   const std::vector<uint16_t> activation = RandomActivations(5 * 128, 6);
-  for (const Isa isa : Isas()) {
+  for (const Isa isa : ThisCpu().SupportedIsas()) {
     std::vector<float> first;
     for (const int threads : {1, 2, 5}) {
       ThreadPool pool(threads);
@@ -226,7 +220,7 @@ TEST(Linear, OutliersKeptApartLeaveTheOthersExact) {
     const TestMatrix matrix = RandomQuantized("m", kOut, kIn, 8, 32, offset, 3);
     double largest = 0;
     for (const float w : matrix.values) largest = std::fmax(largest, std::fabs(w));
-    for (const Isa isa : Isas()) {
+    for (const Isa isa : ThisCpu().SupportedIsas()) {
       double error[2] = {};
       for (const float threshold : {0.0f, 6.0f}) {
         const ComputeContext context = MakeComputeContext(&pool, isa, {GemmActivation::kInt8, threshold});
@@ -278,7 +272,7 @@ TEST(Linear, DeclaredActivationsAreWhatIsMultiplied) {
     matrix.input = static_scale > 0 ? InputQuantization{{.type = type}, static_scale} : InputQuantization{per_token};
     double largest = 0;
     for (const float w : matrix.values) largest = std::fmax(largest, std::fabs(w));
-    for (const Isa isa : Isas()) {
+    for (const Isa isa : ThisCpu().SupportedIsas()) {
       const ComputeContext context = MakeComputeContext(&pool, isa);
       const auto linear = Linear::Load({matrix.Source()}, context);
       ASSERT_TRUE(linear.ok()) << linear.status();

@@ -105,13 +105,13 @@ class ArchitecturesGolden : public testing::TestWithParam<std::string> {};
 TEST_P(ArchitecturesGolden, LogitsAndGreedyTokensMatch) {
   const Golden golden = ReadGolden(GetParam());
   ThreadPool pool(2);
-  for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {
-    const auto model = LoadWith(golden, golden.config, static_cast<Isa>(isa), &pool);
+  for (const Isa isa : ThisCpu().SupportedIsas()) {
+    const auto model = LoadWith(golden, golden.config, isa, &pool);
     ASSERT_NE(model, nullptr);
     const double error = MaxError(*model, golden);
     const double bound = Bound(golden, model->config().num_layers);
-    EXPECT_LE(error, bound) << IsaName(static_cast<Isa>(isa));
-    RecordProperty(absl::StrCat("max_error_over_bound_", IsaName(static_cast<Isa>(isa))), absl::StrCat(error / bound));
+    EXPECT_LE(error, bound) << IsaName(isa);
+    RecordProperty(absl::StrCat("max_error_over_bound_", IsaName(isa)), absl::StrCat(error / bound));
     TestCache cache(*model, 4);
     EXPECT_EQ(GreedyTokens(*model, cache, golden.tokens, static_cast<int64_t>(golden.greedy.size())), golden.greedy);
   }

@@ -82,18 +82,17 @@ class RowInvariance : public testing::TestWithParam<Variant> {
 };
 
 TEST_P(RowInvariance, ChunksThreadsAndBlocks) {
-  for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {
+  for (const Isa isa : ThisCpu().SupportedIsas()) {
     std::vector<float> expected;
     for (const int threads : {1, 2}) {
       ThreadPool pool(threads);
-      const auto model = Load(&pool, static_cast<Isa>(isa));
+      const auto model = Load(&pool, isa);
       for (const int64_t chunk : {1, 7, 16, 64, 512}) {
         TestCache cache(*model, 12, /*skip=*/chunk % 5);
         BlockTable table;
         const std::vector<float> logits = AppendInChunks(*model, cache, table, tokens_, chunk);
         if (expected.empty()) expected = logits;
-        EXPECT_EQ(FirstDifference(logits, expected), -1)
-            << IsaName(static_cast<Isa>(isa)) << ", chunk " << chunk << ", threads " << threads;
+        EXPECT_EQ(FirstDifference(logits, expected), -1) << IsaName(isa) << ", chunk " << chunk << ", threads " << threads;
       }
     }
   }
@@ -132,15 +131,31 @@ std::vector<float> RunAmongOthers(DecoderModel& model, const std::vector<int32_t
 }
 
 TEST_P(RowInvariance, BatchOfOneAndOfEight) {
-  for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {
+  for (const Isa isa : ThisCpu().SupportedIsas()) {
     ThreadPool pool(2);
-    const auto model = Load(&pool, static_cast<Isa>(isa));
+    const auto model = Load(&pool, isa);
     TestCache cache(*model, 12);
     BlockTable table;
     const std::vector<float> expected = AppendInChunks(*model, cache, table, tokens_, kTokens);
     for (const int64_t chunk : {1, 7, 16, 64, 512}) {
-      EXPECT_EQ(FirstDifference(RunAmongOthers(*model, tokens_, chunk), expected), -1)
-          << IsaName(static_cast<Isa>(isa)) << ", chunk " << chunk;
+      EXPECT_EQ(FirstDifference(RunAmongOthers(*model, tokens_, chunk), expected), -1) << IsaName(isa) << ", chunk " << chunk;
+    }
+  }
+}
+
+// Integer sums are exact, and what avx2_vnni has no row for, rows of avx2 compute.
+TEST_P(RowInvariance, AvxVnniGivesTheBitsOfAvx2) {
+  if (!ThisCpu().Supports(Isa::kAvx2Vnni)) GTEST_SKIP() << "this CPU has no AVX-VNNI";
+  ThreadPool pool(2);
+  std::vector<float> expected;
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx2Vnni}) {
+    const auto model = Load(&pool, isa);
+    for (const int64_t chunk : {1, 64}) {
+      TestCache cache(*model, 12);
+      BlockTable table;
+      const std::vector<float> logits = AppendInChunks(*model, cache, table, tokens_, chunk);
+      if (expected.empty()) expected = logits;
+      EXPECT_EQ(FirstDifference(logits, expected), -1) << IsaName(isa) << ", chunk " << chunk;
     }
   }
 }
@@ -164,8 +179,8 @@ TEST_P(RowInvariance, TruncateAndContinue) {
 TEST_P(RowInvariance, CacheFormatsBeyondAPartition) {
   const std::vector<int32_t> tokens = RandomTokens(kAttentionPartition + 40, 3);
   const auto half = static_cast<int64_t>(kAttentionPartition - 20);
-  for (const Isa isa : {DetectIsa(), Isa::kAvx2}) {
-    if (isa > DetectIsa()) continue;
+  for (const Isa isa : {DetectIsa(), Isa::kAvx2, Isa::kAvx2Vnni}) {
+    if (!ThisCpu().Supports(isa)) continue;
     for (const KvDtype dtype : {KvDtype::kBf16, KvDtype::kInt8, KvDtype::kFp8}) {
       std::vector<float> expected;
       for (const int threads : {1, 2, 3}) {

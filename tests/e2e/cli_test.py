@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import harness
 import tiny_model
@@ -75,6 +76,19 @@ class RunTest(harness.Case):
             kernels = {t["isa"] for t in run_json("inspect", self.model, env=environment)["tensors"]}
             self.assertEqual(kernels, {isa})
         self.assertExit(run("run", self.model, "x", env={**os.environ, "PITH_FORCE_ISA": "sse9"}), 2, "PITH_FORCE_ISA")
+
+    def test_avx_vnni_is_used_where_it_is_and_refused_where_not(self):
+        artifact = self.scratch / "w4a16"
+        self.assertExit(run("quantize", self.model, "-o", artifact, "--scheme", "W4A16"), 0)
+        environments = {isa: {**os.environ, "PITH_FORCE_ISA": isa} for isa in ("avx2", "avx2_vnni")}
+        if " avx_vnni" not in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
+            self.assertExit(run("inspect", artifact, env=environments["avx2_vnni"]), 69, "PITH_FORCE_ISA", "avx2_vnni")
+            self.skipTest("this CPU has no AVX-VNNI")
+        tensors = run_json("inspect", artifact, env=environments["avx2_vnni"])["tensors"]
+        self.assertEqual({t["isa"] for t in tensors if "_w4g_" in t["kernel"]}, {"avx2_vnni"})
+        self.assertEqual({t["isa"] for t in tensors if "_w4g_" not in t["kernel"]}, {"avx2"})
+        tokens = [run_json("run", artifact, "abc", "-n", 16, "--ignore-eos", env=e)["tokens"] for e in environments.values()]
+        self.assertEqual(*tokens)
 
     def test_the_kv_cache_takes_every_format(self):
         texts = {d: run_json("run", self.model, "abc", "-n", 8, "--ignore-eos", "--kv-cache-dtype", d)["text"] for d in ("auto", "bf16", "int8", "fp8")}

@@ -175,6 +175,14 @@ class IsaObjects(Tree):
     def test_the_name_of_another_instruction_set(self):
         self.refuses("__avx512", self.GOOD, "avx512")
 
+    def test_an_avx512_encoding_below_avx512(self):
+        dot = 'namespace pith { void gemm_a_b_c__%s() { asm("%s vpdpbusd %%ymm0, %%ymm1, %%ymm2"); } }\n'
+        self.refuses("vpdpbusd: expected no instruction encoded for AVX-512", dot % ("avx2_vnni", "{evex}"), "avx2_vnni")
+        for isa, encoding in (("avx2_vnni", "{vex}"), ("avx512_vnni", "{evex}")):
+            self.compile("", "avx2_vnni")
+            self.compile(dot % (isa, encoding), isa)
+            self.assert_accepts("check_isa_objects.py", "--build", self.root)
+
     def test_a_tree_without_objects(self):
         self.assert_refuses("found none", "check_isa_objects.py", "--build", self.root)
         self.assertIn("skipped", self.assert_accepts("check_isa_objects.py", "--build", self.root, "--allow-none"))

@@ -144,7 +144,7 @@ template <int P> void StorePanels(const Job& job, int64_t row, int64_t rows, int
 // Units of step `s` of P panels times R rows. Units of two registers get two chains of sums where few rows would leave multipliers waiting.
 template <typename Lanes, typename Format, int kPlanes, int R, int P>
 PITH_ALWAYS_INLINE void DirectStep(const Job& job, const uint8_t* panel, int64_t row, int64_t s, float* total) {
-  constexpr int kChains = Format::kUnitK == 8 && R * P * Lanes::template kSums<kPlanes> <= 8 ? 2 : 1;
+  constexpr int kChains = Format::kUnitK == 8 && R * P * Lanes::template kSums<kPlanes> <= Lanes::kChainSums ? 2 : 1;
   using Sum = typename Lanes::template Sum<kPlanes>;
   Sum sum[P][kChains][R];
 #pragma GCC unroll 4
@@ -213,7 +213,7 @@ void DispatchDirect(const Job& job, int64_t row, int64_t rows, int64_t panel, in
 // All rows, a few panels at a time: rows beyond the first kDirectRows find the panels in cache.
 template <typename Lanes, typename Format, int kPlanes> void RunDirect(const Job& job) {
   const GemmParams& params = *job.params;
-  constexpr int64_t kRows = Lanes::kDirectRows;
+  constexpr int64_t kRows = Lanes::template kDirectRows<kPlanes>;
   const int64_t passes = (params.m + kRows - 1) / kRows;
   const int64_t rows = (params.m + passes - 1) / passes;
   const int64_t together = Lanes::DirectPanels(static_cast<int>(rows) * Lanes::template kSums<kPlanes>);
@@ -221,7 +221,7 @@ template <typename Lanes, typename Format, int kPlanes> void RunDirect(const Job
     const int64_t panels = Min(together, params.panel_end - panel);
     for (int64_t pass = 0; pass < passes; ++pass) {
       const int64_t begin = pass * params.m / passes, end = (pass + 1) * params.m / passes;
-      DispatchDirect<Lanes, Format, kPlanes, Lanes::kDirectRows>(job, begin, end - begin, panel, panels);
+      DispatchDirect<Lanes, Format, kPlanes, Lanes::template kDirectRows<kPlanes>>(job, begin, end - begin, panel, panels);
     }
   }
 }

@@ -9,6 +9,8 @@ extern const ProbeEntry kProbes__scalar[];
 extern const size_t kNumProbes__scalar;
 extern const ProbeEntry kProbes__avx2[];
 extern const size_t kNumProbes__avx2;
+extern const ProbeEntry kProbes__avx2_vnni[];
+extern const size_t kNumProbes__avx2_vnni;
 extern const ProbeEntry kProbes__avx512[];
 extern const size_t kNumProbes__avx512;
 extern const ProbeEntry kProbes__amx[];

@@ -20,6 +20,7 @@ struct GemmTable {
 
 extern const GemmTable kGemmTable__scalar;
 extern const GemmTable kGemmTable__avx2;
+extern const GemmTable kGemmTable__avx2_vnni;  // what it lacks falls back to avx2 by selection
 extern const GemmTable kGemmTable__avx512;
 extern const GemmTable kGemmTable__avx512_vnni;
 extern const GemmTable kGemmTable__amx;
@@ -28,6 +29,8 @@ extern const OperatorEntry kOperators__scalar[];
 extern const size_t kNumOperators__scalar;
 extern const OperatorEntry kOperators__avx2[];
 extern const size_t kNumOperators__avx2;
+extern const OperatorEntry kOperators__avx2_vnni[];
+extern const size_t kNumOperators__avx2_vnni;
 extern const OperatorEntry kOperators__avx512[];
 extern const size_t kNumOperators__avx512;
 extern const OperatorEntry kOperators__avx512_vnni[];

@@ -21,7 +21,8 @@ struct IntegerLanes {
   };
   template <int kPlanes> struct Multiplicand { __m512i plane[kPlanes]; };
   template <int kPlanes> static constexpr int kSums = kPlanes;
-  static constexpr int kDirectRows = 8;
+  static constexpr int kChainSums = 8;  // so many get a second chain each
+  template <int kPlanes> static constexpr int kDirectRows = 8;
   template <int kPlanes> static constexpr int64_t kDirectMax = 16;
   template <int kPlanes> static constexpr int kTileRows = kPlanes == 2 ? 3 : 6;  // times 4 panels: 24 sums, 4 weights, 1 or 2 activations
   static constexpr int kTilePanels = 4;
