@@ -54,7 +54,7 @@ class PrepackCacheTest(harness.Case):
         self.assertIn(f"weights taken from {self.file()}", note)
         self.assertEqual(first, plain)
         self.assertEqual(second, plain)
-        self.assertEqual(self.cached()[2], "", "nothing is said of a cache that is used")
+        self.assertNotIn("prepack", self.cached()[2], "nothing is said of a cache that is used")
         self.assertEqual(self.tokens("--prepack-cache", self.cache), self.tokens())
 
     def test_every_command_takes_it(self):
@@ -107,12 +107,13 @@ class PrepackCacheTest(harness.Case):
         self.file()
 
     def test_the_same_file_written_over(self):
-        model = self.scratch / "rewritten"
+        model, other = self.scratch / "rewritten", self.scratch / "source"
         tiny_model.write(model, seed=5)
+        tiny_model.write(other, seed=6)
         self.cached(model=model)
         before = (model / "model.safetensors").stat()
         time.sleep(0.05)
-        tiny_model.write(model, seed=6)
+        shutil.copyfile(other / "model.safetensors", model / "model.safetensors")
         os.utime(model / "model.safetensors", ns=(before.st_atime_ns, before.st_mtime_ns))
         self.assertEqual((model / "model.safetensors").stat().st_ino, before.st_ino)
         self.assertEqual(self.tokens("--prepack-cache", self.cache, model=model), self.tokens(model=model))
