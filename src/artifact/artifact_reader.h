@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "quantization/quantized_tensor.h"
 #include "tensor/tensor.h"
@@ -68,6 +69,12 @@ struct TensorInfo {  // one stored tensor, for reports
   std::optional<QuantizedForm> quantized;  // DescribeWeight of a quantized weight
 };
 
+// A file that weights are read from.
+struct WeightFile {
+  std::string name;  // base name
+  FileIdentity identity;
+};
+
 class ArtifactReader {
  public:
   virtual ~ArtifactReader() = default;
@@ -84,6 +91,8 @@ class ArtifactReader {
   const TokenizerFiles& tokenizer_files() const { return tokenizer_files_; }
 
   virtual std::vector<TensorInfo> Tensors() const = 0;
+  // The files behind Tensors(), as they were when they were opened. Empty: weights do not come from files (the default).
+  virtual std::vector<WeightFile> WeightFiles() const { return {}; }
   // Module names that have a weight, in HF form without ".weight", sorted in layer order.
   virtual std::vector<std::string> WeightNames() const = 0;
   virtual bool HasWeight(absl::string_view name) const = 0;

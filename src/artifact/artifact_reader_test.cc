@@ -31,6 +31,24 @@ TEST(ArtifactReader, OpensBothContainers) {
   EXPECT_TRUE(ArtifactReader::Open(scratch.File("blob")).ok());
 }
 
+TEST(ArtifactReader, NamesTheFilesOfItsWeightsAsTheyWereOpened) {
+  const ScratchDirectory scratch;
+  TinyDirectory().Write(scratch.path());
+  WriteTestFile(scratch.File("tiny.gguf"), TinyGguf().Build());
+  for (const auto& [path, file] : {std::pair(scratch.path(), "model.safetensors"), std::pair(scratch.File("tiny.gguf"), "tiny.gguf")}) {
+    const auto reader = ArtifactReader::Open(path);
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    const std::vector<WeightFile> files = (*reader)->WeightFiles();
+    ASSERT_EQ(files.size(), 1u);
+    EXPECT_EQ(files[0].name, file);
+    EXPECT_EQ(files[0].identity.size, *FileSize(scratch.File(file)));
+    EXPECT_EQ(files[0].identity, MappedFile::Open(scratch.File(file))->identity());
+    ASSERT_TRUE(WriteFileAtomically(scratch.File(file), *ReadFile(scratch.File(file))).ok());  // an equal file is another one
+    EXPECT_EQ((*reader)->WeightFiles()[0].identity, files[0].identity);
+    EXPECT_NE((*ArtifactReader::Open(path))->WeightFiles()[0].identity, files[0].identity);
+  }
+}
+
 TEST(ArtifactReader, RefusesEverythingElse) {
   const ScratchDirectory scratch;
   EXPECT_EQ(Refusal(scratch.File("absent")).code(), absl::StatusCode::kNotFound);

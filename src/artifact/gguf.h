@@ -43,6 +43,7 @@ class GgufFile {
   static absl::StatusOr<GgufFile> Parse(absl::string_view bytes);
 
   const std::string& path() const { return file_.path(); }
+  const FileIdentity& identity() const { return file_.identity(); }
   uint32_t version() const { return version_; }
   const GgufMetadata& metadata() const { return metadata_; }
   absl::Span<const GgufTensor> tensors() const { return tensors_; }  // in file order

@@ -135,6 +135,8 @@ std::vector<TensorInfo> GgufModel::Tensors() const {
   return infos;
 }
 
+std::vector<WeightFile> GgufModel::WeightFiles() const { return {{BaseName(file_.path()), file_.identity()}}; }
+
 bool GgufModel::HasWeight(absl::string_view name) const { return entries_.contains(absl::StrCat(name, ".weight")); }
 
 absl::StatusOr<TensorInfo> GgufModel::DescribeWeight(absl::string_view name) const {

@@ -24,6 +24,7 @@ class GgufModel : public ArtifactReader {
   static absl::StatusOr<std::unique_ptr<GgufModel>> Make(GgufFile file);
 
   std::vector<TensorInfo> Tensors() const override;
+  std::vector<WeightFile> WeightFiles() const override;
   std::vector<std::string> WeightNames() const override { return weight_names_; }
   bool HasWeight(absl::string_view name) const override;
   absl::StatusOr<TensorInfo> DescribeWeight(absl::string_view name) const override;

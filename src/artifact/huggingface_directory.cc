@@ -186,6 +186,12 @@ std::vector<TensorInfo> HuggingFaceDirectory::Tensors() const {
   return infos;
 }
 
+std::vector<WeightFile> HuggingFaceDirectory::WeightFiles() const {
+  std::vector<WeightFile> files;
+  for (const auto& file : shards_.files()) files.push_back({BaseName(file->path()), file->identity()});
+  return files;
+}
+
 absl::StatusOr<ModuleTensors> HuggingFaceDirectory::ViewModule(const std::string& name, const Module& module) const {
   ModuleTensors tensors{name, {}};
   for (const auto& [suffix, stored] : module.tensors) {

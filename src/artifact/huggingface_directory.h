@@ -27,6 +27,7 @@ class HuggingFaceDirectory : public ArtifactReader {
   static absl::StatusOr<std::unique_ptr<ArtifactReader>> Open(const std::string& directory);
 
   std::vector<TensorInfo> Tensors() const override;
+  std::vector<WeightFile> WeightFiles() const override;
   std::vector<std::string> WeightNames() const override { return weight_names_; }
   bool HasWeight(absl::string_view name) const override { return modules_.contains(name); }
   absl::StatusOr<TensorInfo> DescribeWeight(absl::string_view name) const override;

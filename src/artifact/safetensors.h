@@ -49,6 +49,7 @@ class SafetensorsFile {
   static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
+  const FileIdentity& identity() const { return file_.identity(); }
   absl::Span<const SafetensorsTensor> tensors() const { return header_.tensors; }  // in file order
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
 

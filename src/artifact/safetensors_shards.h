@@ -44,6 +44,7 @@ class SafetensorsShards {
 
   // Of all shards, sorted by name.
   absl::Span<const ShardedTensor> tensors() const { return tensors_; }
+  absl::Span<const std::unique_ptr<SafetensorsFile>> files() const { return files_; }
   // A null tensor when absent.
   ShardedTensor Find(absl::string_view name) const;
 

@@ -40,8 +40,10 @@ absl::Status FsyncPath(const std::string& path) {
   return result == 0 ? absl::OkStatus() : IoError(path, ": fsync: ", reason);
 }
 
-// Opens a regular file and reports its size.
-absl::StatusOr<int> OpenRegular(const std::string& path, size_t* size) {
+int64_t Nanoseconds(const timespec& time) { return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
+
+// Opens a regular file and reports what it is.
+absl::StatusOr<int> OpenRegular(const std::string& path, FileIdentity* identity) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return OpenError(path);
   struct stat info;
@@ -49,7 +51,10 @@ absl::StatusOr<int> OpenRegular(const std::string& path, size_t* size) {
     close(fd);
     return BadFileError(Printable(path, 500), ": expected a regular file, found a directory or device");
   }
-  *size = static_cast<size_t>(info.st_size);
+  *identity = {.inode = static_cast<uint64_t>(info.st_ino),
+               .size = static_cast<uint64_t>(info.st_size),
+               .modified_ns = Nanoseconds(info.st_mtim),
+               .changed_ns = Nanoseconds(info.st_ctim)};
   return fd;
 }
 
@@ -112,8 +117,9 @@ void RemoveStalePartials(const std::string& path) {
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   MappedFile file;
-  ASSIGN_OR_RETURN(const int fd, OpenRegular(path, &file.size_));
+  ASSIGN_OR_RETURN(const int fd, OpenRegular(path, &file.identity_));
   file.path_ = path;
+  file.size_ = static_cast<size_t>(file.identity_.size);
   if (file.size_ > 0) {
     void* data = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) {
@@ -129,11 +135,15 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      identity_(other.identity_),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   MappedFile taken(std::move(other));
   std::swap(path_, taken.path_);
+  std::swap(identity_, taken.identity_);
   std::swap(data_, taken.data_);
   std::swap(size_, taken.size_);
   return *this;
@@ -143,9 +153,35 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
 }
 
+absl::StatusOr<RandomAccessFile> RandomAccessFile::Open(const std::string& path) {
+  FileIdentity identity;
+  ASSIGN_OR_RETURN(const int fd, OpenRegular(path, &identity));
+  return RandomAccessFile(path, fd, identity.size);
+}
+
+RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(std::exchange(other.size_, 0)) {}
+
+RandomAccessFile::~RandomAccessFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::Status RandomAccessFile::ReadAt(uint64_t offset, absl::Span<uint8_t> out) const {
+  while (!out.empty()) {
+    const ssize_t n = pread(fd_, out.data(), std::min(out.size(), size_t{1} << 30), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return IoError(Printable(path_, 500), ": read of ", out.size(), " bytes at offset ", offset, ": ", Errno());
+    if (n == 0) return BadFileError(Printable(path_, 500), ": expected ", out.size(), " more bytes at offset ", offset, ", found the end");
+    out.remove_prefix(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) {
-  size_t size = 0;
-  ASSIGN_OR_RETURN(const int fd, OpenRegular(path, &size));
+  FileIdentity identity;
+  ASSIGN_OR_RETURN(const int fd, OpenRegular(path, &identity));
+  const size_t size = static_cast<size_t>(identity.size);
   if (size > max_bytes) {
     close(fd);
     return BadFileError(path, ": expected at most ", max_bytes, " bytes, found ", size);

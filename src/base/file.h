@@ -13,6 +13,15 @@
 
 namespace pith {
 
+// Which content a file has, as far as the file system tells without reading it: whoever writes a file, or puts another in its place,
+// changes one of these (the time of the last status change cannot be set by hand).
+struct FileIdentity {
+  uint64_t inode = 0, size = 0;
+  int64_t modified_ns = 0, changed_ns = 0;  // since the epoch
+
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
 // A whole regular file mapped read-only. Movable; the bytes stay valid as long as the object (or what it was moved to) lives.
 // Thread-safe to read. A file truncated by someone else while mapped raises SIGBUS, as with every mmap.
 class MappedFile {
@@ -29,11 +38,38 @@ class MappedFile {
   const std::string& path() const { return path_; }
   absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
   absl::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  // Of the file that is mapped, when it was opened, whatever `path` names by now.
+  const FileIdentity& identity() const { return identity_; }
 
  private:
   std::string path_;
+  FileIdentity identity_;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
+};
+
+// A regular file open for reads at any offset: for content that is copied anyway, which read(2) does without a page fault per 4 KiB, and
+// for files that others may truncate, which is an error here and SIGBUS in a mapping. Movable; reads are thread-safe.
+class RandomAccessFile {
+ public:
+  // Errors: kNotFound, kDataLoss (no regular file), kAborted (I/O).
+  static absl::StatusOr<RandomAccessFile> Open(const std::string& path);
+
+  RandomAccessFile(RandomAccessFile&& other) noexcept;
+  RandomAccessFile& operator=(RandomAccessFile&&) = delete;
+  ~RandomAccessFile();
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const { return size_; }  // when it was opened
+
+  // Fills `out` from byte `offset` on. Errors: kDataLoss when the file ends before, kAborted (I/O).
+  absl::Status ReadAt(uint64_t offset, absl::Span<uint8_t> out) const;
+
+ private:
+  RandomAccessFile(std::string path, int fd, uint64_t size) : path_(std::move(path)), fd_(fd), size_(size) {}
+  std::string path_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
 };
 
 // The content of a small file. Errors: kNotFound, kDataLoss if longer than max_bytes or no regular file, kAborted.

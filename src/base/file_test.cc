@@ -315,6 +315,61 @@ TEST(AtomicDirectoryWriter, ADirectoryFilledMeanwhileIsNotReplaced) {
   EXPECT_THAT(*ListDirectory(scratch.path()), ElementsAre("out"));
 }
 
+TEST(MappedFile, IdentityIsThatOfTheContent) {
+  const ScratchDirectory scratch;
+  WriteOrDie(scratch.File("a"), "hello");
+  const MappedFile file = *MappedFile::Open(scratch.File("a"));
+  EXPECT_EQ(file.identity().size, 5u);
+  EXPECT_EQ(MappedFile::Open(scratch.File("a"))->identity(), file.identity());
+  const FileIdentity before = file.identity();
+  WriteOrDie(scratch.File("a"), "world");  // another file of the same size in its place
+  EXPECT_EQ(file.identity(), before);
+  const FileIdentity after = MappedFile::Open(scratch.File("a"))->identity();
+  EXPECT_NE(after.inode, before.inode);
+  EXPECT_NE(after, before);
+  const timespec times[2] = {{.tv_sec = 1, .tv_nsec = 5}, {.tv_sec = 2, .tv_nsec = 7}};
+  ASSERT_EQ(utimensat(AT_FDCWD, scratch.File("a").c_str(), times, 0), 0);
+  const FileIdentity touched = MappedFile::Open(scratch.File("a"))->identity();
+  EXPECT_EQ(touched.modified_ns, 2'000'000'007);
+  EXPECT_GE(touched.changed_ns, after.changed_ns);  // what a tool that sets times back cannot hide
+}
+
+TEST(RandomAccessFile, ReadsAnywhereAndNamesTheEnd) {
+  const ScratchDirectory scratch;
+  WriteOrDie(scratch.File("a"), "0123456789");
+  auto opened = RandomAccessFile::Open(scratch.File("a"));
+  ASSERT_TRUE(opened.ok());
+  const RandomAccessFile file = *std::move(opened);
+  EXPECT_EQ(file.size(), 10u);
+  std::vector<uint8_t> bytes(4);
+  ASSERT_TRUE(file.ReadAt(3, absl::MakeSpan(bytes)).ok());
+  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), "3456");
+  EXPECT_TRUE(file.ReadAt(10, {}).ok());
+  const absl::Status past = file.ReadAt(8, absl::MakeSpan(bytes));
+  EXPECT_EQ(past.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(past.message()), HasSubstr("expected 2 more bytes at offset 10, found the end"));
+  WriteOrDie(scratch.File("a"), "replaced");  // the open file stays what it was
+  EXPECT_TRUE(file.ReadAt(0, absl::MakeSpan(bytes)).ok());
+  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), "0123");
+}
+
+TEST(RandomAccessFile, OnlyRegularFiles) {
+  const ScratchDirectory scratch;
+  EXPECT_EQ(RandomAccessFile::Open(scratch.File("none")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(RandomAccessFile::Open(scratch.path()).status().code(), absl::StatusCode::kDataLoss);
+  ASSERT_EQ(mkfifo(scratch.File("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(RandomAccessFile::Open(scratch.File("fifo")).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(RandomAccessFile, ATruncatedFileIsAnErrorAndNoSignal) {
+  const ScratchDirectory scratch;
+  WriteOrDie(scratch.File("a"), std::string(100, 'x'));
+  const RandomAccessFile file = *RandomAccessFile::Open(scratch.File("a"));
+  ASSERT_EQ(truncate(scratch.File("a").c_str(), 50), 0);
+  std::vector<uint8_t> bytes(100);
+  EXPECT_EQ(file.ReadAt(0, absl::MakeSpan(bytes)).code(), absl::StatusCode::kDataLoss);
+}
+
 TEST(FreeDiskBytes, OfTheNearestExistingParent) {
   const ScratchDirectory scratch;
   EXPECT_GT(*FreeDiskBytes(scratch.path()), 0u);

@@ -12,6 +12,7 @@
 #include "cli/kv_cache_flag.h"
 #include "cli/machine_limits.h"
 #include "cli/model_bundle.h"
+#include "cli/prepack_cache_flag.h"
 #include "cli/version.h"
 #include "cli/workload.h"
 
@@ -22,6 +23,7 @@ constexpr int64_t kVerifyPasses = 8;  // in one sample: one pass alone is short 
 
 struct Options {
   WeightOnlyActivation activations;
+  std::string prepack_cache;
   std::string model, output = "md";
   std::vector<int64_t> prompt = {512}, gen = {128}, depth = {0}, batch = {1}, rows = {1, 2, 3, 4, 5, 6, 8, 16};
   std::vector<int> threads = {0};
@@ -123,7 +125,7 @@ struct Results {
 // All tests with one number of threads.
 absl::Status MeasureAll(const Options& options, int threads, Results& results) {
   ThreadPool pool(threads), alone(1);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations, options.prepack_cache));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   ASSIGN_OR_RETURN(results.model, Describe(bundle, options));
   const std::vector<BenchTest> tests = PlanTests(options);
@@ -192,6 +194,7 @@ CommandFunction SetupBench(CLI::App& app) {
       ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
       ->capture_default_str();
   AddActivationsFlag(app, options->activations);
+  AddPrepackCacheFlag(app, options->prepack_cache);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

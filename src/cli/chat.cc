@@ -10,12 +10,14 @@
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/model_bundle.h"
+#include "cli/prepack_cache_flag.h"
 
 namespace pith {
 namespace {
 
 struct Options {
   WeightOnlyActivation activations;
+  std::string prepack_cache;
   std::string model, system;
   int64_t context = 0;
   GenerationFlags generation{.temperature = 0.7, .max_tokens = 1024};
@@ -63,7 +65,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
   RETURN_IF_ERROR(CheckGenerationFlags(options.generation, bundle));
   if (!bundle.chat_template.has_value()) return NotSupportedError(options.model, ": expected a model with a chat template, found none");
-  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations));
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
   ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, options.context, options.generation));
   const bool interactive = isatty(STDIN_FILENO) == 1;
   if (interactive && !common.quiet) std::fputs("Type a message, or /help.\n", stderr);
@@ -107,6 +109,7 @@ CommandFunction SetupChat(CLI::App& app) {
   app.add_option("-c,--ctx-size", options->context, "tokens of the whole conversation at most")->check(CLI::Range(1, 1 << 20));
   AddGenerationFlags(app, options->generation);
   AddActivationsFlag(app, options->activations);
+  AddPrepackCacheFlag(app, options->prepack_cache);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/kv_cache_flag.h"
 #include "cli/model_bundle.h"
+#include "cli/prepack_cache_flag.h"
 #include "cli/version.h"
 #include "eval/kl_divergence.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 struct Options {
   WeightOnlyActivation activations;
+  std::string prepack_cache;
   std::vector<std::string> models;
   std::string reference, data, score = "second-half";
   int64_t context = 512, limit = 0, chunk = 64;
@@ -71,10 +73,10 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     RETURN_IF_ERROR(CheckSameTokens(reference, bundle, corpus));
     bundles.push_back(std::move(bundle));
   }
-  RETURN_IF_ERROR(LoadWeights(reference, pool));
+  RETURN_IF_ERROR(LoadWeights(reference, pool, {}, options.prepack_cache));
   std::vector<DecoderModel*> models;
   for (ModelBundle& bundle : bundles) {
-    RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations));
+    RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
     models.push_back(bundle.model.get());
   }
   Progress progress("comparing", static_cast<int64_t>(corpus.windows.size()), "windows");
@@ -130,6 +132,7 @@ CommandFunction SetupEval(CLI::App& app) {
   AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   AddSeedFlag(app, options->seed, "seed of the bootstrap");
   AddActivationsFlag(app, options->activations);
+  AddPrepackCacheFlag(app, options->prepack_cache);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

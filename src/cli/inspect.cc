@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/data_path_report.h"
 #include "cli/model_bundle.h"
+#include "cli/prepack_cache_flag.h"
 #include "cli/process_memory.h"
 
 namespace pith {
@@ -12,6 +13,7 @@ namespace {
 
 struct Options {
   WeightOnlyActivation activations;
+  std::string prepack_cache;
   std::string model;
   bool all = false;
 };
@@ -22,7 +24,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   ASSIGN_OR_RETURN(const WeightBytes forecast, ForecastWeightBytes(*bundle.reader, MakeComputeContext(&pool, isa, options.activations)));
   const int64_t before = AnonymousMemoryBytes();
-  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations));
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
   const int64_t process_bytes = AnonymousMemoryBytes() - before;
   ASSIGN_OR_RETURN(MemoryReport memory, MakeMemoryReport(*bundle.reader, *bundle.model, pool.num_threads()));
   memory.forecast = forecast;
@@ -33,12 +35,16 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   }
   OrderedJson tensors = OrderedJson::array();
   for (const TensorDataPath& path : bundle.model->data_path()) tensors.push_back(ToJson(path));
-  return WriteJsonResult(common, {{"model", options.model},
-                                  {"format", bundle.reader->format()},
-                                  {"architecture", bundle.model->config().model_type},
-                                  {"data_path", bundle.model->DataPathName()},
-                                  {"tensors", tensors},
-                                  {"memory", ToJson(memory)}});
+  OrderedJson result = {{"model", options.model},
+                        {"format", bundle.reader->format()},
+                        {"architecture", bundle.model->config().model_type},
+                        {"data_path", bundle.model->DataPathName()},
+                        {"tensors", tensors},
+                        {"memory", ToJson(memory)}};
+  if (const PrepackCacheReport& cache = bundle.prepack_cache; !cache.path.empty()) {
+    result["prepack_cache"] = {{"path", cache.path}, {"used", cache.used}, {"bytes_written", cache.bytes_written}};
+  }
+  return WriteJsonResult(common, result);
 }
 
 }  // namespace
@@ -48,6 +54,7 @@ CommandFunction SetupInspect(CLI::App& app) {
   app.add_option("model", options->model, "model: a directory or a .gguf file")->required();
   app.add_flag("--all", options->all, "one line per tensor instead of one per kind");
   AddActivationsFlag(app, options->activations);
+  AddPrepackCacheFlag(app, options->prepack_cache);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

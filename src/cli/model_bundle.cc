@@ -4,8 +4,10 @@
 
 #include "base/cpu_features.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "cli/version.h"
 #include "tokenizer/prompt_encoding.h"
 
 namespace pith {
@@ -49,6 +51,15 @@ std::vector<int32_t> StopTokenIds(const Json& generation_config, const Tokenizer
   }
   if (ids.empty() && tokenizer.eos_id().has_value()) ids.push_back(*tokenizer.eos_id());
   return ids;
+}
+
+void PrintPrepackCache(const PrepackCacheReport& report) {
+  if (!report.warning.empty()) spdlog::warn("prepack cache: {}", report.warning);
+  if (report.used) spdlog::info("prepack cache: weights taken from {}", Printable(report.path, 500));
+  if (report.bytes_written > 0 && ProgressEnabled()) {
+    std::fprintf(stderr, "prepack cache: wrote %s (%s)\n", Printable(report.path, 500).c_str(),
+                 HumanBytes(static_cast<int64_t>(report.bytes_written)).c_str());
+  }
 }
 
 }  // namespace
@@ -103,7 +114,7 @@ absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path) {
   return bundle;
 }
 
-absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActivation activations) {
+absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActivation activations, const std::string& prepack_cache) {
   const std::string& path = bundle.reader->path();
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   std::optional<Progress> progress;
@@ -111,7 +122,11 @@ absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActiva
                         if (!progress.has_value()) progress.emplace(absl::StrCat("loading ", BaseName(path)), total, "tensors");
                         progress->Set(done);
                       }};
+  options.prepack_cache = {.directory = prepack_cache, .build = absl::StrCat(kVersion, " ", BuildCommit())};
+  options.prepack_report = &bundle.prepack_cache;
   ASSIGN_OR_RETURN(bundle.model, DecoderModel::Load(*bundle.reader, options));
+  progress.reset();
+  PrintPrepackCache(bundle.prepack_cache);
   if (bundle.tokenizer->vocab_size() > bundle.model->config().vocab_size) {
     return BadFileError(path, ": expected a tokenizer of at most vocab_size = ", bundle.model->config().vocab_size, " ids, found ",
                         bundle.tokenizer->vocab_size());
@@ -119,9 +134,10 @@ absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActiva
   return absl::OkStatus();
 }
 
-absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, WeightOnlyActivation activations) {
+absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, WeightOnlyActivation activations,
+                                      const std::string& prepack_cache) {
   ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(path));
-  RETURN_IF_ERROR(LoadWeights(bundle, pool, activations));
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, activations, prepack_cache));
   return bundle;
 }
 

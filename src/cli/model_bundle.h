@@ -24,15 +24,19 @@ struct ModelBundle {
   std::string bos_token, eos_token;           // texts, for the template
   std::vector<int32_t> stop_token_ids;        // generation_config's eos ids, else the tokenizer's
   std::unique_ptr<DecoderModel> model;        // null with LoadModelFiles
+  PrepackCacheReport prepack_cache;           // of the load of its weights
 };
 
 // Opens the files and the tokenizer, but loads no weights.
 absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path);
 // The weights of a bundle that LoadModelFiles opened, with progress on stderr. `activations`: what weight-only quantized matrices are
-// multiplied with.
-absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActivation activations = {});
+// multiplied with. `prepack_cache`: a directory to take prepacked weights from, or to keep them in; empty: none. A file written to it is
+// noted on stderr, and so is why one was not used.
+absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActivation activations = {},
+                         const std::string& prepack_cache = "");
 // Both.
-absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, WeightOnlyActivation activations = {});
+absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, WeightOnlyActivation activations = {},
+                                      const std::string& prepack_cache = "");
 
 // The tokenizer and the metadata it needs, from whichever container.
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const TokenizerFiles& files);

@@ -12,6 +12,7 @@
 #include "cli/machine_limits.h"
 #include "cli/model_bundle.h"
 #include "cli/operator_profile.h"
+#include "cli/prepack_cache_flag.h"
 #include "cli/process_memory.h"
 #include "cli/workload.h"
 
@@ -20,6 +21,7 @@ namespace {
 
 struct Options {
   WeightOnlyActivation activations;
+  std::string prepack_cache;
   std::string model, trace, bf16 = "measured";
   int64_t prompt = 128, gen = 32, batch = 1;
   int repeat = 3;
@@ -122,7 +124,7 @@ absl::Status WriteTrace(const std::string& path, const Subject& subject) {
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations, options.prepack_cache));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   const int64_t longest = options.prompt + options.gen, limit = bundle.model->config().max_position_embeddings;
   if (longest == 0 || longest > limit) {
@@ -167,6 +169,7 @@ CommandFunction SetupProfile(CLI::App& app) {
   app.add_option("--trace", options->trace, "write the last round for chrome://tracing")->type_name("FILE");
   AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   AddActivationsFlag(app, options->activations);
+  AddPrepackCacheFlag(app, options->prepack_cache);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

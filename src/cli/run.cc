@@ -13,12 +13,14 @@
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/model_bundle.h"
+#include "cli/prepack_cache_flag.h"
 
 namespace pith {
 namespace {
 
 struct Options {
   WeightOnlyActivation activations;
+  std::string prepack_cache;
   std::string model, system;
   std::optional<std::string> prompt;  // absent: standard input
   bool chat = false;
@@ -61,7 +63,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   RETURN_IF_ERROR(CheckGenerationFlags(options.generation, bundle));
   ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodePrompt(bundle, options, prompt));
   if (ids.empty()) return UsageError("prompt: expected at least one token, found none");
-  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations));
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
   const int64_t needed = options.context > 0 ? options.context : static_cast<int64_t>(ids.size()) + options.generation.max_tokens;
   const int64_t limit = std::min(needed, bundle.model->config().max_position_embeddings);
   ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, limit, options.generation));
@@ -94,6 +96,7 @@ CommandFunction SetupRun(CLI::App& app) {
   app.add_option("-c,--ctx-size", options->context, "tokens of prompt and answer together at most")->check(CLI::Range(1, 1 << 20));
   AddGenerationFlags(app, options->generation);
   AddActivationsFlag(app, options->activations);
+  AddPrepackCacheFlag(app, options->prepack_cache);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/kv_cache_flag.h"
 #include "cli/model_bundle.h"
+#include "cli/prepack_cache_flag.h"
 #include "cli/version.h"
 #include "server/server.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 struct Options {
   WeightOnlyActivation activations;
+  std::string prepack_cache;
   std::string model, name;
   ServerConfig server;
   EngineConfig engine;
@@ -60,7 +62,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   }
   RETURN_IF_ERROR(HttpServer::CheckAddress(options.server.http));
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations));
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations, options.prepack_cache));
   EngineConfig engine_config = options.engine;
   engine_config.kv_cache_bytes = options.kv_cache_mib << 20;
   engine_config.prefill_chunk = engine_config.max_batch_tokens;
@@ -103,6 +105,7 @@ CommandFunction SetupServe(CLI::App& app) {
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
   AddActivationsFlag(app, options->activations);
+  AddPrepackCacheFlag(app, options->prepack_cache);
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

@@ -11,6 +11,7 @@
 #include "model/architectures/architecture.h"
 #include "model/forward_pass.h"
 #include "model/pass_profile.h"
+#include "model/prepack_binding.h"
 #include "model/weight_binding.h"
 #include "model/weight_map.h"
 #include "quantization/quantization_args.h"
@@ -40,7 +41,7 @@ class LoadedDecoderModel : public DecoderModel {
     }
   }
 
-  absl::Status Bind(const ArtifactReader& reader, const std::function<void(int64_t, int64_t)>& progress);
+  absl::Status Bind(const ArtifactReader& reader, const LoadOptions& options);
 
   const DecoderConfig& config() const override { return config_; }
   KvCacheSpec MakeKvSpec(int64_t num_blocks) const override {
@@ -71,11 +72,13 @@ class LoadedDecoderModel : public DecoderModel {
   Profiler* profiler_ = nullptr;
 };
 
-absl::Status LoadedDecoderModel::Bind(const ArtifactReader& reader, const std::function<void(int64_t, int64_t)>& progress) {
+absl::Status LoadedDecoderModel::Bind(const ArtifactReader& reader, const LoadOptions& options) {
   ASSIGN_OR_RETURN(kv_dtype_, DeclaredKvDtype(reader.config()));
   ASSIGN_OR_RETURN(const Architecture* architecture, FindArchitecture(config_.model_type));
   ASSIGN_OR_RETURN(const WeightMap map, MakeWeightMap(reader, architecture->norms));
-  ASSIGN_OR_RETURN(decoder_, BindWeights(reader, config_, map, context_, progress));
+  PrepackCacheReport ignored;
+  PrepackCacheReport& report = options.prepack_report != nullptr ? *options.prepack_report : ignored;
+  ASSIGN_OR_RETURN(decoder_, BindWithPrepackCache(reader, config_, map, context_, options.progress, options.prepack_cache, report));
   return absl::OkStatus();
 }
 
@@ -148,7 +151,7 @@ absl::StatusOr<std::unique_ptr<DecoderModel>> DecoderModel::Load(const ArtifactR
   try {
     auto model = std::make_unique<LoadedDecoderModel>(*std::move(config),
                                                       MakeComputeContext(options.pool, options.isa, options.weight_only_activation));
-    const absl::Status bound = model->Bind(reader, options.progress);
+    const absl::Status bound = model->Bind(reader, options);
     if (!bound.ok()) return Annotate(bound, reader.path());
     return model;
   } catch (const std::bad_alloc&) {

@@ -23,6 +23,7 @@
 #include "model/decoder_config.h"
 #include "model/forward_batch.h"
 #include "model/layer_observer.h"
+#include "model/prepack_cache_options.h"
 #include "nn/compute_context.h"
 #include "nn/data_path.h"
 #include "nn/profiler.h"
@@ -34,6 +35,8 @@ struct LoadOptions {
   Isa isa = Isa::kScalar;                                     // usually SelectIsa()
   WeightOnlyActivation weight_only_activation;                // see ComputeContext
   std::function<void(int64_t done, int64_t total)> progress;  // tensors loaded; may be empty; called by any thread, one at a time
+  PrepackCacheOptions prepack_cache;                          // none without a directory
+  PrepackCacheReport* prepack_report = nullptr;               // what became of it; null: nobody asks
 };
 
 class DecoderModel {

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "model/architectures/architecture.h"
 #include "model/forward_pass.h"
+#include "model/stored_shape.h"
 #include "model/weight_map.h"
 #include "nn/linear_forecast.h"
 
@@ -14,10 +15,6 @@ namespace pith {
 namespace {
 
 constexpr int64_t kFloatBytes = 4;
-
-GemmScale ScaleOf(DType dtype) {
-  return dtype == DType::kF16 ? GemmScale::kF16 : dtype == DType::kBF16 ? GemmScale::kBf16 : GemmScale::kF32;
-}
 
 class Forecaster {
  public:
@@ -27,7 +24,6 @@ class Forecaster {
   absl::StatusOr<WeightBytes> Run();
 
  private:
-  absl::StatusOr<WeightShape> Shape(const std::string& module) const;
   // Adds the biases to bias_bytes_.
   absl::StatusOr<int64_t> Linear(int64_t layer, std::initializer_list<const char*> modules, bool has_bias);
 
@@ -38,27 +34,10 @@ class Forecaster {
   int64_t bias_bytes_ = 0;
 };
 
-absl::StatusOr<WeightShape> Forecaster::Shape(const std::string& module) const {
-  ASSIGN_OR_RETURN(const TensorInfo info, reader_.DescribeWeight(module));
-  if (info.shape.size() != 2) return BadFileError(module, ".weight: expected a matrix, found ", ShapeName(info.shape));
-  WeightShape shape{.out = info.shape[0], .in = info.shape[1]};
-  if (info.quantized.has_value()) {
-    shape.bits = info.quantized->bits;
-    shape.type = info.quantized->type;
-    shape.group_size = info.quantized->group_size;
-    shape.has_zero_point = info.quantized->has_zero_point;
-    shape.has_min = info.quantized->has_min;
-    shape.input = info.quantized->input;
-    shape.unit_size = info.quantized->unit_size;
-    shape.scale = shape.unit_size > 0 ? GemmScale::kI8 : ScaleOf(info.quantized->scale);
-  }
-  return shape;
-}
-
 absl::StatusOr<int64_t> Forecaster::Linear(int64_t layer, std::initializer_list<const char*> modules, bool has_bias) {
   std::vector<WeightShape> parts;
   for (const char* module : modules) {
-    ASSIGN_OR_RETURN(parts.emplace_back(), Shape(map_.Layer(layer, module)));
+    ASSIGN_OR_RETURN(parts.emplace_back(), StoredShape(reader_, map_.Layer(layer, module)));
     if (has_bias) bias_bytes_ += parts.back().out * kFloatBytes;
   }
   return ForecastLinearBytes(parts, context_);
@@ -77,11 +56,11 @@ absl::StatusOr<WeightBytes> Forecaster::Run() {
     bytes.attention += qkv + o;
     bytes.mlp += gate_up + down;
   }
-  ASSIGN_OR_RETURN(const WeightShape table, Shape(map_.Embedding()));
+  ASSIGN_OR_RETURN(const WeightShape table, StoredShape(reader_, map_.Embedding()));
   WeightShape head = table;
   if (!config_.tie_word_embeddings) {  // tied: tokens are looked up in the head's matrix
     ASSIGN_OR_RETURN(bytes.embedding, ForecastEmbeddingBytes(table, context_));
-    ASSIGN_OR_RETURN(head, Shape(map_.head));
+    ASSIGN_OR_RETURN(head, StoredShape(reader_, map_.head));
   }
   ASSIGN_OR_RETURN(bytes.lm_head, ForecastLinearBytes({&head, 1}, context_));
   bytes.norms += bias_bytes_;

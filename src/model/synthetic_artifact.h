@@ -40,6 +40,8 @@ class SyntheticArtifact : public ArtifactReader {
   void SetQuantized(const std::string& module, QuantizedTensor tensor) { quantized_[module] = std::move(tensor); }
   // Of every quantized matrix.
   void SetInput(const InputQuantization& input) { input_ = input; }
+  // As if the weights lay in these; without a call in none.
+  void SetWeightFiles(std::vector<WeightFile> files) { weight_files_ = std::move(files); }
   void Erase(const std::string& tensor) { dense_.erase(tensor); }
   Tensor& dense(const std::string& tensor) { return *dense_.at(tensor); }
   Json& mutable_config() { return config_; }
@@ -48,6 +50,7 @@ class SyntheticArtifact : public ArtifactReader {
   void QuantizeLayers(int bits, int64_t group_size, QuantizationType type = QuantizationType::kInt);
 
   std::vector<TensorInfo> Tensors() const override { return {}; }
+  std::vector<WeightFile> WeightFiles() const override { return weight_files_; }
   std::vector<std::string> WeightNames() const override {
     std::vector<std::string> names;
     for (const auto& [module, tensor] : quantized_) names.push_back(module);
@@ -84,6 +87,7 @@ class SyntheticArtifact : public ArtifactReader {
   std::map<std::string, std::shared_ptr<Tensor>> dense_;
   std::map<std::string, QuantizedTensor> quantized_;
   std::optional<InputQuantization> input_;
+  std::vector<WeightFile> weight_files_;
 };
 
 inline void SyntheticArtifact::SetRandom(const std::string& tensor, Shape shape, float mean, float deviation, uint64_t seed) {

@@ -8,6 +8,7 @@
 #include "base/heap_reuse.h"
 #include "base/interrupt.h"
 #include "base/status.h"
+#include "model/stored_shape.h"
 #include "model/weight_check.h"
 #include "nn/dense_weight.h"
 
@@ -43,11 +44,19 @@ class LoadProgress {
   int64_t done_ = 0;
 };
 
+// A part of a Linear.
+struct LinearPart {
+  std::string name;
+  int64_t out = 0;
+  bool has_bias = false;
+};
+
 class Binder {
  public:
+  // `cache`: null, or where matrices come from instead; it is told what to read, and has read nothing yet when a Linear is returned.
   Binder(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map, const ComputeContext& context,
-         LoadProgress& progress)
-      : reader_(reader), config_(config), map_(map), context_(context), progress_(progress) {}
+         LoadProgress& progress, PrepackCache* cache = nullptr)
+      : reader_(reader), config_(config), map_(map), context_(context), progress_(progress), cache_(cache) {}
 
   absl::StatusOr<DecoderLayer> BindLayer(int64_t index);
   absl::Status BindEmbeddingAndHead(BoundDecoder& out);
@@ -57,6 +66,11 @@ class Binder {
   absl::StatusOr<std::vector<float>> ReadBias(const std::string& module, int64_t out, bool expected);
   absl::StatusOr<RmsNorm> ReadNorm(const std::string& name, int64_t dim);
   absl::StatusOr<std::optional<RmsNorm>> ReadLayerNorm(int64_t layer, const char* name, int64_t dim);
+  absl::StatusOr<Linear> BindLinear(absl::Span<const LinearPart> parts);
+  absl::StatusOr<Embedding> BindEmbedding(const std::string& name);
+  absl::StatusOr<std::vector<PrepackedPart>> DescribeParts(absl::Span<const LinearPart> parts, const PrepackedLayer& layer);
+  absl::StatusOr<Linear> CachedLinear(absl::Span<const LinearPart> parts);
+  absl::StatusOr<Embedding> CachedEmbedding(const std::string& name);
   absl::Status BindAttention(DecoderLayer& layer);
   absl::Status BindMlp(DecoderLayer& layer);
 
@@ -65,6 +79,7 @@ class Binder {
   const WeightMap& map_;
   const ComputeContext& context_;
   LoadProgress& progress_;
+  PrepackCache* const cache_;
 };
 
 absl::StatusOr<Weight> Binder::ReadMatrix(const std::string& name) {
@@ -104,28 +119,74 @@ absl::StatusOr<std::optional<RmsNorm>> Binder::ReadLayerNorm(int64_t layer, cons
   return norm;
 }
 
-absl::Status Binder::BindAttention(DecoderLayer& layer) {
-  const int64_t hidden = config_.hidden_size, queries = config_.num_heads * config_.head_dim,
-                keys = config_.num_kv_heads * config_.head_dim;
-  const struct {
-    const char* module;
-    int64_t out;
-  } kParts[] = {{"self_attn.q_proj", queries}, {"self_attn.k_proj", keys}, {"self_attn.v_proj", keys}};
+absl::StatusOr<Linear> Binder::BindLinear(absl::Span<const LinearPart> parts) {
+  if (cache_ != nullptr) return CachedLinear(parts);
   std::vector<Weight> weights;
   std::vector<std::vector<float>> biases;
-  for (const auto& part : kParts) {
-    const std::string name = map_.Layer(layer.index, part.module);
-    ASSIGN_OR_RETURN(weights.emplace_back(), ReadMatrix(name));
-    ASSIGN_OR_RETURN(biases.emplace_back(), ReadBias(name, part.out, config_.qkv_bias));
+  for (const LinearPart& part : parts) {
+    ASSIGN_OR_RETURN(weights.emplace_back(), ReadMatrix(part.name));
+    ASSIGN_OR_RETURN(biases.emplace_back(), ReadBias(part.name, part.out, part.has_bias));
   }
   std::vector<LinearSource> sources;
   for (size_t i = 0; i < weights.size(); ++i) sources.push_back(SourceOf(weights[i], std::move(biases[i])));
-  ASSIGN_OR_RETURN(layer.qkv, Linear::Load(sources, context_));
+  return Linear::Load(sources, context_);
+}
 
-  const std::string o_name = map_.Layer(layer.index, "self_attn.o_proj");
-  ASSIGN_OR_RETURN(const Weight o_weight, ReadMatrix(o_name));
-  ASSIGN_OR_RETURN(std::vector<float> o_bias, ReadBias(o_name, hidden, config_.o_bias));
-  ASSIGN_OR_RETURN(layer.o, Linear::Load({SourceOf(o_weight, std::move(o_bias))}, context_));
+absl::StatusOr<Embedding> Binder::BindEmbedding(const std::string& name) {
+  if (cache_ != nullptr) return CachedEmbedding(name);
+  ASSIGN_OR_RETURN(const Weight table, ReadMatrix(name));
+  return table.quantized.has_value() ? Embedding::LoadQuantized(SourceOf(table), context_)
+                                     : Embedding::LoadDense(SourceOf(table), context_);
+}
+
+absl::StatusOr<std::vector<PrepackedPart>> Binder::DescribeParts(absl::Span<const LinearPart> parts, const PrepackedLayer& layer) {
+  std::vector<PrepackedPart> described;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string& name = parts[i].name;
+    if (layer.parts.size() != parts.size() || layer.parts[i].name != name) {
+      return BadFileError(name, ": expected a prepacked layer of other parts");
+    }
+    PrepackedPart part{.storage = layer.parts[i]};
+    ASSIGN_OR_RETURN(part.shape, StoredShape(reader_, name));
+    part.storage.out = part.shape.out;
+    part.storage.in = part.shape.in;
+    part.storage.group_size = part.shape.group_size;
+    ASSIGN_OR_RETURN(part.bias, ReadBias(name, parts[i].out, parts[i].has_bias));
+    described.push_back(std::move(part));
+  }
+  return described;
+}
+
+absl::StatusOr<Linear> Binder::CachedLinear(absl::Span<const LinearPart> parts) {
+  ASSIGN_OR_RETURN(const PrepackedLayer* layer, cache_->Find(parts[0].name));
+  ASSIGN_OR_RETURN(const std::vector<PrepackedPart> described, DescribeParts(parts, *layer));
+  std::vector<absl::Span<uint8_t>> bytes;
+  ASSIGN_OR_RETURN(Linear linear, Linear::FromPrepacked(described, layer->matrices, context_, bytes));
+  for (size_t i = 0; i < bytes.size(); ++i) RETURN_IF_ERROR(cache_->RequestMatrix(parts[0].name, i, bytes[i]));
+  return linear;
+}
+
+absl::StatusOr<Embedding> Binder::CachedEmbedding(const std::string& name) {
+  const LinearPart part{.name = name, .out = config_.vocab_size};
+  ASSIGN_OR_RETURN(const PrepackedLayer* layer, cache_->Find(name));
+  ASSIGN_OR_RETURN(const std::vector<PrepackedPart> described, DescribeParts({&part, 1}, *layer));
+  if (!described[0].shape.dense()) {
+    ASSIGN_OR_RETURN(Linear matrix, CachedLinear({&part, 1}));
+    return Embedding::OfMatrix(described[0].storage, std::move(matrix));
+  }
+  absl::Span<uint8_t> bytes;
+  Embedding embedding = Embedding::FromPrepacked(described[0].storage, context_, bytes);
+  RETURN_IF_ERROR(cache_->RequestTable(name, bytes));
+  return embedding;
+}
+
+absl::Status Binder::BindAttention(DecoderLayer& layer) {
+  const int64_t hidden = config_.hidden_size, queries = config_.num_heads * config_.head_dim,
+                keys = config_.num_kv_heads * config_.head_dim;
+  ASSIGN_OR_RETURN(layer.qkv, BindLinear({{map_.Layer(layer.index, "self_attn.q_proj"), queries, config_.qkv_bias},
+                                          {map_.Layer(layer.index, "self_attn.k_proj"), keys, config_.qkv_bias},
+                                          {map_.Layer(layer.index, "self_attn.v_proj"), keys, config_.qkv_bias}}));
+  ASSIGN_OR_RETURN(layer.o, BindLinear({{map_.Layer(layer.index, "self_attn.o_proj"), hidden, config_.o_bias}}));
   if (!config_.qk_norm) return absl::OkStatus();
   ASSIGN_OR_RETURN(layer.q_norm, ReadLayerNorm(layer.index, "self_attn.q_norm", config_.head_dim));
   ASSIGN_OR_RETURN(layer.k_norm, ReadLayerNorm(layer.index, "self_attn.k_norm", config_.head_dim));
@@ -134,17 +195,10 @@ absl::Status Binder::BindAttention(DecoderLayer& layer) {
 
 absl::Status Binder::BindMlp(DecoderLayer& layer) {
   const int64_t hidden = config_.hidden_size, intermediate = config_.intermediate_size;
-  const auto load = [&](const char* module, int64_t out, Weight& weight) -> absl::StatusOr<LinearSource> {
-    const std::string name = map_.Layer(layer.index, module);
-    ASSIGN_OR_RETURN(weight, ReadMatrix(name));
-    ASSIGN_OR_RETURN(std::vector<float> bias, ReadBias(name, out, config_.mlp_bias));
-    return SourceOf(weight, std::move(bias));
-  };
-  Weight gate_weight, up_weight, down_weight;  // own what the sources borrow
-  ASSIGN_OR_RETURN(const LinearSource gate, load("mlp.gate_proj", intermediate, gate_weight));
-  ASSIGN_OR_RETURN(const LinearSource up, load("mlp.up_proj", intermediate, up_weight));
-  ASSIGN_OR_RETURN(const LinearSource down, load("mlp.down_proj", hidden, down_weight));
-  ASSIGN_OR_RETURN(layer.mlp, GatedMlp::Load(gate, up, down, config_.activation, context_));
+  ASSIGN_OR_RETURN(Linear gate_up, BindLinear({{map_.Layer(layer.index, "mlp.gate_proj"), intermediate, config_.mlp_bias},
+                                               {map_.Layer(layer.index, "mlp.up_proj"), intermediate, config_.mlp_bias}}));
+  ASSIGN_OR_RETURN(Linear down, BindLinear({{map_.Layer(layer.index, "mlp.down_proj"), hidden, config_.mlp_bias}}));
+  layer.mlp = GatedMlp(std::move(gate_up), std::move(down), config_.activation);
   return absl::OkStatus();
 }
 
@@ -163,30 +217,22 @@ absl::StatusOr<DecoderLayer> Binder::BindLayer(int64_t index) {
 
 absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
   ASSIGN_OR_RETURN(RmsNorm norm, ReadNorm(map_.FinalNorm(), config_.hidden_size));
-  ASSIGN_OR_RETURN(Weight table, ReadMatrix(map_.Embedding()));
   const bool tied = config_.tie_word_embeddings;
-  std::optional<Weight> untied;
-  if (!tied) {
-    ASSIGN_OR_RETURN(untied, ReadMatrix(map_.head));
-  } else {
+  if (tied) {
     progress_.Advance();
+  } else {
+    ASSIGN_OR_RETURN(out.embedding, BindEmbedding(map_.Embedding()));
   }
-  ASSIGN_OR_RETURN(Linear loaded, Linear::Load({SourceOf(tied ? table : *untied)}, context_));
+  ASSIGN_OR_RETURN(Linear loaded, BindLinear({{tied ? map_.Embedding() : map_.head, config_.vocab_size}}));
   const auto projection = std::make_shared<const Linear>(std::move(loaded));
   std::vector<TensorDataPath> head_path = projection->data_path();
   if (tied) {
+    out.embedding = Embedding::Tied(StorageOf(head_path[0]), projection);
+    head_path[0].tied_to = std::move(head_path[0].name);
     head_path[0].name = map_.head;
     head_path[0].stored_bytes = 0;  // the embedding's bytes, counted there; resident it is the head that counts
-    head_path[0].tied_to = table.name;
   }
   out.head = LmHead(std::move(norm), projection);
-  if (tied) {
-    out.embedding = Embedding::Tied(SourceOf(table), projection);
-  } else if (table.quantized.has_value()) {
-    ASSIGN_OR_RETURN(out.embedding, Embedding::LoadQuantized(SourceOf(table), context_));
-  } else {
-    ASSIGN_OR_RETURN(out.embedding, Embedding::LoadDense(SourceOf(table), context_));
-  }
   out.data_path.insert(out.data_path.begin(), out.embedding.data_path());
   out.data_path.insert(out.data_path.end(), head_path.begin(), head_path.end());
   return absl::OkStatus();
@@ -231,18 +277,38 @@ absl::Status BindInParallel(const ArtifactReader& reader, const DecoderConfig& c
   return absl::OkStatus();
 }
 
+// Everything but the bytes of the matrices, which takes no time, then those bytes in one go.
+absl::Status BindFromCache(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map, const ComputeContext& context,
+                           const std::function<void(int64_t, int64_t)>& progress, PrepackCache& cache, BoundDecoder& out) {
+  const int64_t matrices = config.num_layers * kMatricesPerLayer + 2;
+  LoadProgress silent(matrices, nullptr);
+  Binder binder(reader, config, map, context, silent, &cache);
+  RETURN_IF_ERROR(binder.BindEmbeddingAndHead(out));
+  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    ASSIGN_OR_RETURN(out.layers.emplace_back(), binder.BindLayer(layer));
+  }
+  return cache.Read(*context.pool, [&](int64_t done, int64_t total) {
+    if (progress) progress(done == total ? matrices : static_cast<int64_t>(static_cast<double>(done) / total * matrices), matrices);
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
-                                         const ComputeContext& context, const std::function<void(int64_t, int64_t)>& progress) {
+                                         const ComputeContext& context, const std::function<void(int64_t, int64_t)>& progress,
+                                         PrepackCache* cache) {
   RETURN_IF_ERROR(CheckWeights(reader, config, map));
   BoundDecoder out;
   out.rotary = std::make_unique<RotaryEmbedding>(config.rope, config.head_dim, config.max_position_embeddings);
   if (config.rope_local != config.rope) {
     out.rotary_local = std::make_unique<RotaryEmbedding>(config.rope_local, config.head_dim, config.max_position_embeddings);
   }
-  LoadProgress matrices(config.num_layers * kMatricesPerLayer + 2, progress);
-  RETURN_IF_ERROR(BindInParallel(reader, config, map, context, matrices, out));
+  if (cache != nullptr) {
+    RETURN_IF_ERROR(BindFromCache(reader, config, map, context, progress, *cache, out));
+  } else {
+    LoadProgress matrices(config.num_layers * kMatricesPerLayer + 2, progress);
+    RETURN_IF_ERROR(BindInParallel(reader, config, map, context, matrices, out));
+  }
   std::vector<TensorDataPath> layer_paths;
   for (DecoderLayer& layer : out.layers) {
     const bool local = layer.window > 0 && out.rotary_local != nullptr;

@@ -10,6 +10,7 @@
 #include "artifact/artifact_reader.h"
 #include "model/decoder_config.h"
 #include "model/decoder_layer.h"
+#include "model/prepack_cache.h"
 #include "model/weight_map.h"
 #include "nn/embedding.h"
 #include "nn/lm_head.h"
@@ -27,7 +28,10 @@ struct BoundDecoder {
 // Errors: kDataLoss for missing or misshapen tensors, for biases the config does not announce, and for NaN or infinities; kUnimplemented
 // for formats without a kernel; kCancelled after an interrupt. May throw std::bad_alloc. `progress` is called by whichever thread read a
 // matrix, one call at a time.
+// With `cache` the matrices come from it, prepacked as they are, and only norms and biases from the artifact; kDataLoss and kAborted may
+// then be errors of the cache too.
 absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
-                                         const ComputeContext& context, const std::function<void(int64_t, int64_t)>& progress);
+                                         const ComputeContext& context, const std::function<void(int64_t, int64_t)>& progress,
+                                         PrepackCache* cache = nullptr);
 
 }  // namespace pith

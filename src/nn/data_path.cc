@@ -46,6 +46,18 @@ TensorDataPath DescribeStorage(const LinearSource& source) {
   return path;
 }
 
+TensorDataPath StorageOf(const TensorDataPath& path) {
+  return {.name = path.name,
+          .out = path.out,
+          .in = path.in,
+          .packing = path.packing,
+          .scheme = path.scheme,
+          .stored_bits = path.stored_bits,
+          .scale_dtype = path.scale_dtype,
+          .group_size = path.group_size,
+          .stored_bytes = path.stored_bytes};
+}
+
 void DescribeKernel(const LinearKernel& chosen, TensorDataPath& path) {
   path.activation = chosen.activation;
   path.accumulator = chosen.kernel->accumulator;

@@ -44,6 +44,8 @@ struct LinearSource {
 
 // The part of the row that the stored form decides: name, sizes, packing, scheme, bits, scales.
 TensorDataPath DescribeStorage(const LinearSource& source);
+// The same part of a complete row.
+TensorDataPath StorageOf(const TensorDataPath& path);
 // Adds what the kernel decides.
 void DescribeKernel(const LinearKernel& chosen, TensorDataPath& path);
 

@@ -9,13 +9,19 @@ namespace pith {
 
 absl::StatusOr<Embedding> Embedding::LoadDense(const LinearSource& source, const ComputeContext& context) {
   CHECK(source.dense != nullptr);
-  Embedding embedding;
-  const int64_t count = source.out() * source.in();
-  embedding.dense_ = AlignedBuffer(static_cast<size_t>(count) * sizeof(uint16_t));
+  absl::Span<uint8_t> bytes;
+  Embedding embedding = FromPrepacked(DescribeStorage(source), context, bytes);
   RETURN_IF_ERROR(ConvertToBfloat16(absl::StrCat(source.name, ".weight"), *source.dense, *context.pool,
-                                    absl::MakeSpan(reinterpret_cast<uint16_t*>(embedding.dense_.data()), count)));
+                                    absl::MakeSpan(reinterpret_cast<uint16_t*>(bytes.data()), bytes.size() / sizeof(uint16_t))));
+  return embedding;
+}
+
+Embedding Embedding::FromPrepacked(TensorDataPath storage, const ComputeContext& context, absl::Span<uint8_t>& bytes) {
+  Embedding embedding;
+  embedding.dense_ = AlignedBuffer(static_cast<size_t>(storage.out * storage.in) * sizeof(uint16_t));
+  bytes = {embedding.dense_.data(), embedding.dense_.size()};
   TensorDataPath& path = embedding.data_path_;
-  path = DescribeStorage(source);
+  path = std::move(storage);
   path.resident_bytes = static_cast<int64_t>(embedding.dense_.size());
   path.output = "f32";
   path.isa = std::string(IsaName(context.operators.isa));
@@ -25,9 +31,9 @@ absl::StatusOr<Embedding> Embedding::LoadDense(const LinearSource& source, const
   return embedding;
 }
 
-Embedding::Embedding(const LinearSource& source, std::shared_ptr<const Linear> matrix)
-    : matrix_(std::move(matrix)), data_path_(DescribeStorage(source)) {
-  CHECK_EQ(matrix_->out(), source.out());
+Embedding::Embedding(TensorDataPath storage, std::shared_ptr<const Linear> matrix)
+    : matrix_(std::move(matrix)), data_path_(std::move(storage)) {
+  CHECK_EQ(matrix_->out(), data_path_.out);
   data_path_.output = "f32";
   data_path_.isa = matrix_->data_path()[0].isa;  // of the layout; a look-up copies a row and needs no vectors
   data_path_.kernel = absl::StrCat("read_row of ", matrix_->data_path()[0].kernel);
@@ -36,12 +42,18 @@ Embedding::Embedding(const LinearSource& source, std::shared_ptr<const Linear> m
 absl::StatusOr<Embedding> Embedding::LoadQuantized(const LinearSource& source, const ComputeContext& context) {
   CHECK(source.quantized != nullptr);
   ASSIGN_OR_RETURN(Linear matrix, Linear::Load({source}, context));
-  Embedding embedding(source, std::make_shared<const Linear>(std::move(matrix)));
+  return OfMatrix(DescribeStorage(source), std::move(matrix));
+}
+
+Embedding Embedding::OfMatrix(TensorDataPath storage, Linear matrix) {
+  Embedding embedding(std::move(storage), std::make_shared<const Linear>(std::move(matrix)));
   embedding.data_path_.resident_bytes = embedding.matrix_->resident_bytes();
   return embedding;
 }
 
-Embedding Embedding::Tied(const LinearSource& source, std::shared_ptr<const Linear> head) { return Embedding(source, std::move(head)); }
+Embedding Embedding::Tied(TensorDataPath storage, std::shared_ptr<const Linear> head) {
+  return Embedding(std::move(storage), std::move(head));
+}
 
 void Embedding::Run(const ComputeContext& context, absl::Span<const int32_t> tokens, float scale, float* out, int64_t out_stride) const {
   const int64_t dim = this->dim();

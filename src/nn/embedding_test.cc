@@ -57,7 +57,7 @@ TEST(Embedding, TiedRowsAreThoseOfTheHead) {
   for (const TestMatrix& table : {RandomDense("embed", 35, 20, 1), RandomQuantized("embed", 35, 32, 6, 16, TestOffset::kMin, 1, "Q6_K")}) {
     auto head = Linear::Load({table.Source()}, context);
     ASSERT_TRUE(head.ok()) << head.status();
-    const Embedding embedding = Embedding::Tied(table.Source(), std::make_shared<Linear>(*std::move(head)));
+    const Embedding embedding = Embedding::Tied(DescribeStorage(table.Source()), std::make_shared<Linear>(*std::move(head)));
     EXPECT_EQ(embedding.resident_bytes(), 0);
     EXPECT_EQ(embedding.data_path().stored_bytes, table.stored_bytes);
     EXPECT_EQ(embedding.vocab_size(), 35);

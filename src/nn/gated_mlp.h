@@ -16,6 +16,11 @@ class GatedMlp {
   static absl::StatusOr<GatedMlp> Load(const LinearSource& gate, const LinearSource& up, const LinearSource& down, Activation activation,
                                        const ComputeContext& context);
 
+  GatedMlp() = default;
+  // From layers of the same shapes.
+  GatedMlp(Linear gate_up, Linear down, Activation activation)
+      : gate_up_(std::move(gate_up)), down_(std::move(down)), activation_(activation) {}
+
   int64_t intermediate_size() const { return down_.in(); }
   const Linear& gate_up() const { return gate_up_; }
   const Linear& down() const { return down_; }

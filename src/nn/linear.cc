@@ -56,31 +56,67 @@ absl::StatusOr<Linear> Linear::Load(absl::Span<const LinearSource> parts, const 
   Linear linear;
   linear.in_ = parts[0].in();
   linear.arena_ = context.arena;
-  bool has_bias = false;
   std::vector<WeightShape> shapes;
   for (const LinearSource& part : parts) {
     CHECK((part.dense == nullptr) != (part.quantized == nullptr));
     CHECK_EQ(part.in(), linear.in_);
     CHECK(part.bias.empty() || static_cast<int64_t>(part.bias.size()) == part.out());
     shapes.push_back(ShapeOf(part));
-    has_bias |= shapes.back().has_bias;
   }
   size_t begin = 0;
   for (const size_t end : MatrixEnds(shapes)) {
-    RETURN_IF_ERROR(linear.AddSegment(parts.subspan(begin, end - begin), context));
+    RETURN_IF_ERROR(linear.StackParts(parts.subspan(begin, end - begin), context));
     begin = end;
   }
-  if (has_bias) {
-    linear.bias_.reserve(linear.out_);
-    for (const LinearSource& part : parts) {
-      linear.bias_.insert(linear.bias_.end(), part.bias.begin(), part.bias.end());
-      if (part.bias.empty()) linear.bias_.insert(linear.bias_.end(), part.out(), 0.0f);
-    }
-  }
+  linear.SetBias(parts);
   return linear;
 }
 
-absl::Status Linear::AddSegment(absl::Span<const LinearSource> parts, const ComputeContext& context) {
+absl::StatusOr<Linear> Linear::FromPrepacked(absl::Span<const PrepackedPart> parts, absl::Span<const PrepackedMatrix> matrices,
+                                             const ComputeContext& context, std::vector<absl::Span<uint8_t>>& bytes) {
+  CHECK(!parts.empty());
+  Linear linear;
+  linear.in_ = parts[0].shape.in;
+  linear.arena_ = context.arena;
+  std::vector<WeightShape> shapes;
+  for (const PrepackedPart& part : parts) shapes.push_back(part.shape);
+  const std::vector<size_t> ends = MatrixEnds(shapes);
+  const std::string& name = parts[0].storage.name;
+  if (ends.size() != matrices.size()) {
+    return BadFileError(name, ": expected ", ends.size(), " prepacked matrices, found ", matrices.size());
+  }
+  size_t begin = 0;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const absl::Span<const WeightShape> stacked = absl::MakeConstSpan(shapes).subspan(begin, ends[i] - begin);
+    GemmProblem problem = StackedProblem(stacked);
+    problem.scale = matrices[i].problem.scale;  // depends on the values
+    if (problem.scale != GemmScale::kI8) problem.unit_size = 0;
+    const GemmWeight family = GemmWeightFamily(stacked[0].bits, stacked[0].type);
+    const absl::StatusOr<LinearKernel> selected = SelectLinearKernel(family, stacked[0].input, problem, context);
+    if (!selected.ok()) return Annotate(selected.status(), name);
+    const LinearKernel& chosen = *selected;
+    if (chosen.kernel->name != matrices[i].kernel || FieldsOf(problem) != FieldsOf(matrices[i].problem)) {
+      return BadFileError(name, ": expected a matrix prepacked for ", chosen.kernel->name, " [", problem.n, ", ", problem.k,
+                          "], found another or one for ", Printable(matrices[i].kernel));
+    }
+    uint8_t* data = linear.AddSegment(chosen, problem);
+    bytes.push_back({data, static_cast<size_t>(linear.segments_.back().weight_bytes)});
+    for (; begin < ends[i]; ++begin) linear.AddDataPath(parts[begin].storage, chosen);
+  }
+  linear.SetBias(parts);
+  return linear;
+}
+
+template <typename Part> void Linear::SetBias(absl::Span<const Part> parts) {
+  if (std::all_of(parts.begin(), parts.end(), [](const Part& part) { return part.bias.empty(); })) return;
+  bias_.reserve(out_);
+  for (const Part& part : parts) {
+    bias_.insert(bias_.end(), part.bias.begin(), part.bias.end());
+    if (part.bias.empty()) bias_.insert(bias_.end(), part.out(), 0.0f);
+  }
+}
+
+absl::Status Linear::StackParts(absl::Span<const LinearSource> parts, const ComputeContext& context) {
   int64_t n = 0;
   for (const LinearSource& part : parts) n += part.out();
   if (parts[0].quantized == nullptr) {
@@ -98,27 +134,41 @@ absl::Status Linear::AddMatrix(absl::Span<const LinearSource> parts, GemmWeight 
                                const ComputeContext& context) {
   const absl::StatusOr<LinearKernel> chosen = SelectLinearKernel(family, parts[0].input, params.problem, context);
   if (!chosen.ok()) return Annotate(chosen.status(), parts[0].name);
-  Segment segment{
-      .problem = params.problem, .kernel = chosen->kernel, .input = chosen->input, .column_begin = out_, .panel_begin = num_panels_};
-  if (std::find(formats_.begin(), formats_.end(), segment.input) == formats_.end()) formats_.push_back(segment.input);
-  segment.weight_bytes = static_cast<int64_t>(segment.kernel->prepack_bytes(segment.problem));
-  params.out = context.arena->Allocate(static_cast<size_t>(segment.weight_bytes));
-  segment.weight = params.out;
-  context.pool->ParallelFor(segment.num_panels(), 1, [&](int64_t begin, int64_t end, int) {
+  params.out = AddSegment(*chosen, params.problem);
+  context.pool->ParallelFor(segments_.back().num_panels(), 1, [&](int64_t begin, int64_t end, int) {
     GemmPrepackParams range = params;
     range.panel_begin = begin;
     range.panel_end = end;
-    segment.kernel->prepack(range);
+    chosen->kernel->prepack(range);
   });
-  for (const LinearSource& part : parts) {
-    TensorDataPath& path = data_path_.emplace_back(DescribeStorage(part));
-    DescribeKernel(*chosen, path);
-    path.resident_bytes = segment.weight_bytes * part.out() / segment.problem.n;
-  }
-  out_ += segment.problem.n;
+  for (const LinearSource& part : parts) AddDataPath(DescribeStorage(part), *chosen);
+  return absl::OkStatus();
+}
+
+uint8_t* Linear::AddSegment(const LinearKernel& chosen, const GemmProblem& problem) {
+  Segment segment{.problem = problem, .kernel = chosen.kernel, .input = chosen.input, .column_begin = out_, .panel_begin = num_panels_};
+  if (std::find(formats_.begin(), formats_.end(), segment.input) == formats_.end()) formats_.push_back(segment.input);
+  segment.weight_bytes = static_cast<int64_t>(segment.kernel->prepack_bytes(problem));
+  uint8_t* const data = arena_->Allocate(static_cast<size_t>(segment.weight_bytes));
+  segment.weight = data;
+  out_ += problem.n;
   num_panels_ += segment.num_panels();
   segments_.push_back(std::move(segment));
-  return absl::OkStatus();
+  return data;
+}
+
+void Linear::AddDataPath(TensorDataPath storage, const LinearKernel& chosen) {
+  TensorDataPath& path = data_path_.emplace_back(std::move(storage));
+  DescribeKernel(chosen, path);
+  path.resident_bytes = segments_.back().weight_bytes * path.out / segments_.back().problem.n;
+}
+
+std::vector<PrepackedMatrix> Linear::matrices() const {
+  std::vector<PrepackedMatrix> matrices;
+  for (const Segment& segment : segments_) {
+    matrices.push_back({segment.problem, segment.kernel->name, {segment.weight, static_cast<size_t>(segment.weight_bytes)}});
+  }
+  return matrices;
 }
 
 void Linear::Run(const ComputeContext& context, const LinearInput& input, int64_t row, int64_t m, float* out, int64_t out_stride,

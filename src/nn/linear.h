@@ -17,6 +17,7 @@
 #include "nn/compute_context.h"
 #include "nn/data_path.h"
 #include "nn/linear_input.h"
+#include "nn/prepacked_weight.h"
 #include "tensor/tensor.h"
 
 namespace pith {
@@ -26,6 +27,14 @@ class Linear {
   // `parts` in column order, all with the same `in`; nothing of them is kept. Dense F32 and F16 weights are rounded to bf16 and the data
   // path says so. Errors: kDataLoss for NaN or infinities (tensor and index named), kUnimplemented when no kernel can run a part.
   static absl::StatusOr<Linear> Load(absl::Span<const LinearSource> parts, const ComputeContext& context);
+
+  // The same layer from matrices that an equal one gave away, without values: `bytes` gets, per matrix, the memory that the caller fills
+  // with its bytes before the first Run. Kernels are chosen as by Load, so that a description that says otherwise is refused. Errors:
+  // kDataLoss when the matrices are not those that the parts become here, kUnimplemented when no kernel can run a part.
+  static absl::StatusOr<Linear> FromPrepacked(absl::Span<const PrepackedPart> parts, absl::Span<const PrepackedMatrix> matrices,
+                                              const ComputeContext& context, std::vector<absl::Span<uint8_t>>& bytes);
+  // What FromPrepacked takes.
+  std::vector<PrepackedMatrix> matrices() const;
 
   int64_t out() const { return out_; }
   int64_t in() const { return in_; }
@@ -57,9 +66,14 @@ class Linear {
     int64_t num_panels() const { return (problem.n + kGemmPanel - 1) / kGemmPanel; }
   };
 
-  // Stacks parts that can share a matrix; AddMatrix chooses the kernel and prepacks.
-  absl::Status AddSegment(absl::Span<const LinearSource> parts, const ComputeContext& context);
+  // Stacks parts that can share a matrix. AddMatrix chooses the kernel and prepacks.
+  absl::Status StackParts(absl::Span<const LinearSource> parts, const ComputeContext& context);
   absl::Status AddMatrix(absl::Span<const LinearSource> parts, GemmWeight family, GemmPrepackParams params, const ComputeContext& context);
+  // The segment behind the others, with memory for its prepacked weights.
+  uint8_t* AddSegment(const LinearKernel& chosen, const GemmProblem& problem);
+  // The row of a part of the last segment.
+  void AddDataPath(TensorDataPath storage, const LinearKernel& chosen);
+  template <typename Part> void SetBias(absl::Span<const Part> parts);
 
   std::shared_ptr<HugePageArena> arena_;  // keeps the weights
   int64_t out_ = 0, in_ = 0, num_panels_ = 0;

@@ -8,15 +8,8 @@ namespace pith {
 namespace {
 
 absl::StatusOr<int64_t> MatrixBytes(absl::Span<const WeightShape> parts, const ComputeContext& context) {
-  GemmProblem problem{.k = parts[0].in,
-                      .group_size = parts[0].group_size,
-                      .bits = parts[0].bits,
-                      .has_zero_point = parts[0].has_zero_point,
-                      .has_min = parts[0].has_min,
-                      .scale = parts[0].scale,
-                      .unit_size = parts[0].unit_size};
+  GemmProblem problem = StackedProblem(parts);
   for (const WeightShape& part : parts) {
-    problem.n += part.out;
     if (part.scale != problem.scale) problem.scale = GemmScale::kF32;  // one type for all of the matrix
   }
   const GemmWeight family = GemmWeightFamily(parts[0].bits, parts[0].type);

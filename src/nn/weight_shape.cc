@@ -32,4 +32,17 @@ std::vector<size_t> MatrixEnds(absl::Span<const WeightShape> parts) {
   return ends;
 }
 
+GemmProblem StackedProblem(absl::Span<const WeightShape> parts) {
+  const WeightShape& first = parts[0];
+  GemmProblem problem{.k = first.in,
+                      .group_size = first.group_size,
+                      .bits = first.bits,
+                      .has_zero_point = first.has_zero_point,
+                      .has_min = first.has_min,
+                      .scale = first.scale,
+                      .unit_size = first.unit_size};
+  for (const WeightShape& part : parts) problem.n += part.out;
+  return problem;
+}
+
 }  // namespace pith

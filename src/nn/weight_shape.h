@@ -32,4 +32,7 @@ WeightShape ShapeOf(const LinearSource& source);
 // [2, 3].
 std::vector<size_t> MatrixEnds(absl::Span<const WeightShape> parts);
 
+// The GEMM problem of parts that become one matrix, the scale of the first; what they are multiplied with is chosen later.
+GemmProblem StackedProblem(absl::Span<const WeightShape> parts);
+
 }  // namespace pith
