@@ -14,7 +14,7 @@
 namespace pith {
 
 // Which content a file has, as far as the file system tells without reading it: whoever writes a file, or puts another in its place,
-// changes one of these (the time of the last status change cannot be set by hand).
+// changes one of these, short of setting the clock back or writing twice within a tick of the file system's clock.
 struct FileIdentity {
   uint64_t inode = 0, size = 0;
   int64_t modified_ns = 0, changed_ns = 0;  // since the epoch

@@ -122,7 +122,11 @@ absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActiva
                         if (!progress.has_value()) progress.emplace(absl::StrCat("loading ", BaseName(path)), total, "tensors");
                         progress->Set(done);
                       }};
-  options.prepack_cache = {.directory = prepack_cache, .build = absl::StrCat(kVersion, " ", BuildCommit())};
+  if (const std::string build = BuildId(); !build.empty()) {
+    options.prepack_cache = {.directory = prepack_cache, .build = build};
+  } else if (!prepack_cache.empty()) {
+    spdlog::warn("prepack cache: not used, for this binary has no build id that tells it from others");
+  }
   options.prepack_report = &bundle.prepack_cache;
   ASSIGN_OR_RETURN(bundle.model, DecoderModel::Load(*bundle.reader, options));
   progress.reset();

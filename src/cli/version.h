@@ -13,4 +13,8 @@ std::string VersionText();
 // Abbreviated commit this binary was built from; "unknown" outside a repository.
 std::string BuildCommit();
 
+// What no other build of this program has: the build id that the linker made from the binary's content, as hex digits; empty where the
+// linker made none.
+std::string BuildId();
+
 }  // namespace pith

@@ -72,6 +72,7 @@ TEST_P(AttentionTest, BitsOfARowDoNotDependOnTheCall) {
 
 // Integer sums are exact and the softmax is the same, so tiles and vectors of AVX-512 agree to the last bit.
 TEST(IntegerAttention, TilesGiveTheBitsOfVectors) {
+  int compared = 0;
   for (const AttentionShape& shape : Shapes()) {
     const AttentionInput in(shape, 31);
     const PagedCache cache(KvDtype::kInt8, in, 32, 5, shape.num_tokens);
@@ -79,10 +80,12 @@ TEST(IntegerAttention, TilesGiveTheBitsOfVectors) {
     for (const OperatorEntry* row : AttentionRows(KvDtype::kInt8, shape.head_dim)) {
       if (row->isa < KernelIsa::kAvx512Vnni) continue;
       const std::vector<uint16_t> out = RunRows(row, in, cache, 0, shape.num_tokens);
+      compared += first.empty() ? 0 : 1;
       if (first.empty()) first = out;
       ASSERT_EQ(out, first) << row->name << ", " << Describe(shape);
     }
   }
+  if (compared == 0) GTEST_SKIP() << "this CPU has no tiles";
 }
 
 TEST_P(AttentionTest, ComputesOnlyTheAskedHeadsAndRows) {

@@ -35,7 +35,7 @@ struct AttentionSelection {
 // The first row of each, best ISA first, for this cache format and head_dim and an ISA that `isa` includes. Scalar takes everything.
 AttentionSelection SelectAttention(KvDtype kv_dtype, int64_t head_dim, Isa isa);
 
-// One of each other operator for an ISA; a missing one falls back to the next lower ISA. Scalar has them all.
+// One of each other operator for an ISA; a missing one falls back to the best row that `isa` includes. Scalar has them all.
 struct Operators {
   Isa isa = Isa::kScalar;
   void (*rms_norm)(const RmsNormParams&) = nullptr;

@@ -210,7 +210,7 @@ TEST(SelectOperators, EveryIsaHasAllOfThemAndFallsBackDownwards) {
     EXPECT_NE(operators.quantize_activation, nullptr);
     EXPECT_NE(operators.quantize_activation_fp8, nullptr);
     EXPECT_THAT(operators.names, SizeIs(7));
-    // The row of the best ISA at most `isa` that has one.
+    // The row of the best ISA that `isa` includes and that has one.
     const auto rows = AllOperators();
     const auto chosen = std::find_if(rows.begin(), rows.end(), [isa](const OperatorEntry* row) {
       return row->rotary != nullptr && IsaIncludes(isa, static_cast<Isa>(row->isa));

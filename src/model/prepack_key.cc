@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/sha256.h"
-#include "kernels/layout_fingerprint.h"
 #include "kernels/selection.h"
 
 namespace pith {
@@ -38,7 +37,7 @@ std::string FileStem(const std::string& path) {
 
 std::string PrepackKey(const ArtifactReader& reader, const ComputeContext& context, const std::string& build) {
   // Every text is followed by a byte that it cannot hold, or is of fixed form.
-  std::string text = absl::StrCat("pith prepack 1\n", build, "\n", IsaName(context.isa), " ", LayoutFingerprint(context.isa), "\n",
+  std::string text = absl::StrCat("pith prepack 1\n", build, "\n", IsaName(context.isa), "\n",
                                   ActivationText(context.weight_only_activation), " ", context.weight_only_activation.outlier_threshold,
                                   "\n", DumpJson(reader.config()), "\n");
   for (const WeightFile& file : reader.WeightFiles()) {

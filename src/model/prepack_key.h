@@ -1,8 +1,7 @@
 // What decides the prepacked bytes of a model, as one hash, and the file of a cache directory that they are kept in.
 //
-// The key is the SHA-256 of: the build of this program; the layouts of its kernels (kernels/layout_fingerprint.h) and the instruction set;
-// what weight-only matrices are multiplied with; config.json; name, inode, size and times of every weight file; name, type, shape, bytes
-// and file of every stored tensor. So no weight is read for it, and whatever may change the bytes changes the key.
+// The key is the SHA-256 of: the build of this program, the instruction set, what weight-only matrices are multiplied with, config.json;
+// name, inode, size and times of every weight file; name, type, shape, bytes and file of every stored tensor. No weight is read for it.
 #pragma once
 
 #include <string>

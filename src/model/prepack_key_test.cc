@@ -36,7 +36,9 @@ TEST_F(PrepackKeyTest, EverythingThatDecidesTheBytesCounts) {
   expect_new(Key(Isa::kScalar, {GemmActivation::kInt8, 6.0f}), "outliers");
   expect_new(Key(Isa::kScalar, {GemmActivation::kInt8, 5.0f}), "their threshold");
   expect_new(Key(Isa::kScalar, {}, "2"), "build");
-  for (int isa = 1; isa <= static_cast<int>(DetectIsa()); ++isa) expect_new(Key(static_cast<Isa>(isa)), "instruction set");
+  for (const Isa isa : kAllIsas) {
+    if (isa != Isa::kScalar) expect_new(Key(isa), "instruction set");
+  }
   for (int64_t FileIdentity::*time : {&FileIdentity::modified_ns, &FileIdentity::changed_ns}) {
     FileIdentity identity = kIdentity;
     identity.*time += 1;
@@ -55,6 +57,22 @@ TEST_F(PrepackKeyTest, EverythingThatDecidesTheBytesCounts) {
   expect_new(Key(), "number of files");
   artifact_->SetWeightFiles({{"model.safetensors", kIdentity}});
   EXPECT_EQ(Key(), key);
+  const TensorInfo tensor = {.name = "a.weight", .type = "BF16", .shape = {2, 3}, .stored_bytes = 12, .file = "model.safetensors"};
+  artifact_->SetTensors({tensor});
+  expect_new(Key(), "number of tensors");
+  const auto expect_new_tensor = [&](const char* what, auto change) {
+    TensorInfo other = tensor;
+    change(other);
+    artifact_->SetTensors({other});
+    expect_new(Key(), what);
+  };
+  expect_new_tensor("name of a tensor", [](TensorInfo& t) { t.name = "b.weight"; });
+  expect_new_tensor("type", [](TensorInfo& t) { t.type = "F16"; });
+  expect_new_tensor("shape", [](TensorInfo& t) { t.shape = {3, 2}; });
+  expect_new_tensor("bytes", [](TensorInfo& t) { t.stored_bytes = 13; });
+  expect_new_tensor("file", [](TensorInfo& t) { t.file = "other.safetensors"; });
+  artifact_->SetTensors({});
+  EXPECT_EQ(Key(), key);
   artifact_->mutable_config()["rope_theta"] = 5;
   expect_new(Key(), "config");
 }
@@ -66,8 +84,9 @@ TEST_F(PrepackKeyTest, AFileForEachPathInstructionSetAndKindOfActivations) {
   EXPECT_THAT(name(Isa::kScalar, {}), testing::MatchesRegex("synthetic\\.int16\\.scalar\\.[0-9a-f]{12}\\.safetensors"));
   EXPECT_THAT(name(Isa::kAvx512Vnni, {GemmActivation::kInt8, 6.0f}), testing::StartsWith("synthetic.llm-int8.avx512_vnni."));
   EXPECT_THAT(name(Isa::kScalar, GemmActivation::kBf16), testing::StartsWith("synthetic.bf16.scalar."));
+  const std::string before = name(Isa::kScalar, {});
   artifact_->SetWeightFiles({{"other.safetensors", kIdentity}});
-  EXPECT_EQ(name(Isa::kScalar, {}), name(Isa::kScalar, {}));  // a changed model takes the place of its own file
+  EXPECT_EQ(name(Isa::kScalar, {}), before);  // a changed model takes the place of its own file
 }
 
 }  // namespace

@@ -42,6 +42,8 @@ class SyntheticArtifact : public ArtifactReader {
   void SetInput(const InputQuantization& input) { input_ = input; }
   // As if the weights lay in these; without a call in none.
   void SetWeightFiles(std::vector<WeightFile> files) { weight_files_ = std::move(files); }
+  // As if a file listed these; without a call none are listed.
+  void SetTensors(std::vector<TensorInfo> tensors) { tensors_ = std::move(tensors); }
   void Erase(const std::string& tensor) { dense_.erase(tensor); }
   Tensor& dense(const std::string& tensor) { return *dense_.at(tensor); }
   Json& mutable_config() { return config_; }
@@ -49,7 +51,7 @@ class SyntheticArtifact : public ArtifactReader {
   // Replaces every dense matrix below "layers." by codes on a symmetric grid. group_size divides all rows' lengths; 0: per channel.
   void QuantizeLayers(int bits, int64_t group_size, QuantizationType type = QuantizationType::kInt);
 
-  std::vector<TensorInfo> Tensors() const override { return {}; }
+  std::vector<TensorInfo> Tensors() const override { return tensors_; }
   std::vector<WeightFile> WeightFiles() const override { return weight_files_; }
   std::vector<std::string> WeightNames() const override {
     std::vector<std::string> names;
@@ -88,6 +90,7 @@ class SyntheticArtifact : public ArtifactReader {
   std::map<std::string, QuantizedTensor> quantized_;
   std::optional<InputQuantization> input_;
   std::vector<WeightFile> weight_files_;
+  std::vector<TensorInfo> tensors_;
 };
 
 inline void SyntheticArtifact::SetRandom(const std::string& tensor, Shape shape, float mean, float deviation, uint64_t seed) {

@@ -29,7 +29,7 @@ LinearSource SourceOf(const Weight& weight, std::vector<float> bias = {}) {
 // Counts matrices for all threads that load.
 class LoadProgress {
  public:
-  LoadProgress(int64_t total, const std::function<void(int64_t, int64_t)>& callback) : total_(total), callback_(callback) {}
+  LoadProgress(int64_t total, std::function<void(int64_t, int64_t)> callback) : total_(total), callback_(std::move(callback)) {}
 
   void Advance() {
     if (!callback_) return;
@@ -39,7 +39,7 @@ class LoadProgress {
 
  private:
   const int64_t total_;
-  const std::function<void(int64_t, int64_t)>& callback_;
+  const std::function<void(int64_t, int64_t)> callback_;
   std::mutex mutex_;
   int64_t done_ = 0;
 };
@@ -288,7 +288,7 @@ absl::Status BindFromCache(const ArtifactReader& reader, const DecoderConfig& co
     ASSIGN_OR_RETURN(out.layers.emplace_back(), binder.BindLayer(layer));
   }
   return cache.Read(*context.pool, [&](int64_t done, int64_t total) {
-    if (progress) progress(done == total ? matrices : static_cast<int64_t>(static_cast<double>(done) / total * matrices), matrices);
+    if (progress) progress(total > 0 ? done * matrices / total : matrices, matrices);
   });
 }
 

@@ -1,19 +1,15 @@
 #include "nn/gated_mlp.h"
 
+#include <utility>
+
 #include "base/check.h"
-#include "base/status.h"
 
 namespace pith {
 
-absl::StatusOr<GatedMlp> GatedMlp::Load(const LinearSource& gate, const LinearSource& up, const LinearSource& down, Activation activation,
-                                        const ComputeContext& context) {
-  CHECK_EQ(gate.out(), up.out());
-  CHECK_EQ(gate.out(), down.in());
-  GatedMlp mlp;
-  mlp.activation_ = activation;
-  ASSIGN_OR_RETURN(mlp.gate_up_, Linear::Load({gate, up}, context));
-  ASSIGN_OR_RETURN(mlp.down_, Linear::Load({down}, context));
-  return mlp;
+GatedMlp::GatedMlp(Linear gate_up, Linear down, Activation activation)
+    : gate_up_(std::move(gate_up)), down_(std::move(down)), activation_(activation) {
+  CHECK_EQ(gate_up_.out(), 2 * down_.in());
+  CHECK_EQ(gate_up_.in(), down_.out());
 }
 
 void GatedMlp::RunGateUp(const ComputeContext& context, const LinearInput& x, int64_t row, int64_t m, float* gate_up,

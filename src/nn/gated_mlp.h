@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "absl/status/statusor.h"
 #include "kernels/activation.h"
 #include "nn/compute_context.h"
 #include "nn/linear.h"
@@ -12,14 +11,9 @@ namespace pith {
 
 class GatedMlp {
  public:
-  // Errors as Linear::Load. The sources' shapes agree: gate and up [intermediate, hidden], down [hidden, intermediate].
-  static absl::StatusOr<GatedMlp> Load(const LinearSource& gate, const LinearSource& up, const LinearSource& down, Activation activation,
-                                       const ComputeContext& context);
-
   GatedMlp() = default;
-  // From layers of the same shapes.
-  GatedMlp(Linear gate_up, Linear down, Activation activation)
-      : gate_up_(std::move(gate_up)), down_(std::move(down)), activation_(activation) {}
+  // gate_up [2 * intermediate, hidden], gate first; down [hidden, intermediate].
+  GatedMlp(Linear gate_up, Linear down, Activation activation);
 
   int64_t intermediate_size() const { return down_.in(); }
   const Linear& gate_up() const { return gate_up_; }

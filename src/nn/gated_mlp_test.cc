@@ -21,15 +21,18 @@ void ExpectMatchesDefinition(Activation activation, int64_t m) {
   std::vector<float> gate_bias(kIntermediate, 0.5f);
   ThreadPool pool(2);
   const ComputeContext context = MakeComputeContext(&pool, DetectIsa());
-  const auto mlp = GatedMlp::Load(gate.Source(gate_bias), up.Source(), down.Source(), activation, context);
-  ASSERT_TRUE(mlp.ok()) << mlp.status();
-  EXPECT_EQ(mlp->intermediate_size(), kIntermediate);
+  auto gate_up = Linear::Load({gate.Source(gate_bias), up.Source()}, context);
+  ASSERT_TRUE(gate_up.ok()) << gate_up.status();
+  auto down_layer = Linear::Load({down.Source()}, context);
+  ASSERT_TRUE(down_layer.ok()) << down_layer.status();
+  const GatedMlp mlp(*std::move(gate_up), *std::move(down_layer), activation);
+  EXPECT_EQ(mlp.intermediate_size(), kIntermediate);
 
   const std::vector<uint16_t> x = RandomActivations(m * kHidden, 4);
   std::vector<float> scratch(m * 2 * kIntermediate), out(m * kHidden, 5.0f);
   LinearInput input;
-  input.Prepare(mlp->down().formats(), m, kIntermediate, /*keep_bf16=*/true);
-  mlp->RunGateUp(context, MakeInput(context, mlp->gate_up(), x.data(), m, kHidden), 0, m, scratch.data(), input);
+  input.Prepare(mlp.down().formats(), m, kIntermediate, /*keep_bf16=*/true);
+  mlp.RunGateUp(context, MakeInput(context, mlp.gate_up(), x.data(), m, kHidden), 0, m, scratch.data(), input);
   const uint16_t* activated = input.bf16();
   for (int64_t r = 0; r < m; ++r) {
     for (int64_t i = 0; i < kIntermediate; ++i) {
@@ -39,7 +42,7 @@ void ExpectMatchesDefinition(Activation activation, int64_t m) {
       EXPECT_NEAR(ToFloat(bfloat16{activated[r * kIntermediate + i]}), expected, std::fabs(expected) / 200 + 1e-4) << r << " " << i;
     }
   }
-  mlp->RunDown(context, input, m, out.data(), /*accumulate=*/true);
+  mlp.RunDown(context, input, m, out.data(), /*accumulate=*/true);
   for (int64_t r = 0; r < m; ++r) {
     for (int64_t o = 0; o < kHidden; ++o) {
       const DotProduct dot = ReferenceDot(down, o, activated + r * kIntermediate);

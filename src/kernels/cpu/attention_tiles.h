@@ -4,8 +4,9 @@
 // A tile is up to kAttentionTileRows rows of one KV head with all the query heads of its group: `queries` = rows x group, row-major. Per
 // chunk of kAttentionChunk tokens the keys are transposed once for the tile, then every query goes through scores, softmax and weighted
 // sum. Why rows are invariant: a query's score, weight and sum chains run over head_dim, then over the chunk's tokens, in ascending order,
-// one chain per lane, whatever queries share the registers; tokens outside the row's own range [begin, end) are never added, not even with
-// weight 0 (0 * NaN would reach the row, and -0 + 0 would change a sign).
+// one chain per lane, whatever queries share the registers; tokens outside the row's own range [begin, end) are never added (0 * NaN would
+// reach the row, and -0 + 0 would change a sign), or added with weight 0 to sums that begin with +0 and only while every value of the chunk
+// is finite, which leaves the same bits (PackValues).
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,7 @@ struct AttentionTile {
   float* query;         // [queries, padded head_dim]
   float* total;         // [queries, kTotalLanes]
   float* max;           // [queries]
-  float* correction;    // [queries] exp(old max - new max) of this chunk
+  float* correction;    // [queries] what the sums so far are multiplied with in this chunk: e or 2 to the old max - new max
   float* query_scale;   // [queries] kernels with integer queries
   float* weight_scale;  // [queries] kernels with integer weights
   float* state;         // [queries, state_stride] of the partition at work; sums in the kernel's own order of dimensions
@@ -148,8 +149,8 @@ inline RowRange RowsSeeing(const AttentionParams& p, const AttentionTile& tile, 
   return rows;
 }
 
-// Of a kernel that adds the values of each range of tokens by itself. Others put a chunk's values into a form in which tokens outside of
-// [begin, end) count as zero, and return whether rows that see less of it can share it, their other weights being 0.
+// PackValues brings a chunk's values into the form that AddValues reads, tokens outside of [begin, end) as zeros. True: AddValues may run
+// once for all rows, the weights of what they do not see being 0; false: once per range. RangesApart: for kernels that need no such form.
 struct RangesApart {
   static bool PackValues(const AttentionTile&, const uint8_t*, const int64_t*, int64_t, int64_t) { return false; }
 };

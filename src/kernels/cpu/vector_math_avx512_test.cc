@@ -21,6 +21,7 @@ namespace pith {
 namespace {
 
 void ExpOf(float* x) { _mm512_storeu_ps(x, Exp(_mm512_loadu_ps(x))); }
+void Exp2Of(float* x) { _mm512_storeu_ps(x, Exp2(_mm512_loadu_ps(x))); }
 float MaxOf(const float* x) { return ReduceMax(_mm512_loadu_ps(x)); }
 float SumOf(const float* x) { return ReduceAdd(_mm512_loadu_ps(x)); }
 
@@ -41,12 +42,28 @@ class Avx512VectorMathTest : public testing::Test {
   }
 };
 
-float ExpOfOne(float x) {
+float OfOne(void (*function)(float*), float x) {
   float lanes[kLanes];
   for (float& lane : lanes) lane = x;
-  ExpOf(lanes);
+  function(lanes);
   for (float lane : lanes) EXPECT_EQ(std::bit_cast<uint32_t>(lane), std::bit_cast<uint32_t>(lanes[0]));
   return lanes[0];
+}
+
+float ExpOfOne(float x) { return OfOne(ExpOf, x); }
+float Exp2OfOne(float x) { return OfOne(Exp2Of, x); }
+
+TEST_F(Avx512VectorMathTest, Exp2IsAccurateAndEndsInZeroInfinityAndNaN) {
+  double worst = 0.0;
+  for (int i = 0; i < 400000; ++i) {
+    const float x = -126.0f + 253.0f / 400000.0f * static_cast<float>(i);
+    worst = std::max(worst, std::fabs(Exp2OfOne(x) / std::exp2(static_cast<double>(x)) - 1.0));
+  }
+  EXPECT_LT(worst, 2e-7);
+  for (int n = -126; n < 128; ++n) EXPECT_EQ(Exp2OfOne(static_cast<float>(n)), std::ldexp(1.0f, n)) << n;
+  for (float x : {-151.0f, -200.0f, -201.0f, -1e10f, -kInf}) EXPECT_EQ(Exp2OfOne(x), 0.0f) << x;
+  EXPECT_EQ(Exp2OfOne(128.0f), kInf);
+  for (uint32_t nan : {0x7FC00000u, 0x7FFFFFFFu, 0xFFC00001u}) EXPECT_TRUE(std::isnan(Exp2OfOne(std::bit_cast<float>(nan))));
 }
 
 TEST_F(Avx512VectorMathTest, ExpIsAccurateWhereItIsNotZero) {

@@ -1,5 +1,5 @@
 // Attention over an int8 cache in integers, by tiles: the planes, layouts and bits of avx512_vnni/attention_int8_lanes.h. Integer sums are
-// exact in any order, so a call with few queries, which tiles would not help, takes the vector loops.
+// exact in any order, so a tile of rows with few queries, which tiles would not help, takes the vector loops.
 #include "kernels/cpu/amx/attention_queries.h"
 #include "kernels/cpu/avx512_vnni/attention_int8_lanes.h"
 

@@ -1,5 +1,5 @@
 // Attention over an int8 cache in integers: vpdpbusd for queries x keys and for weights x values. The arithmetic is that of
-// avx512_vnni/attention_int8.cc: queries and weights in two planes of 8 bits, exact integer sums; softmax and state are those of AVX2.
+// avx512_vnni/attention_int8_lanes.h: queries and weights in two planes of 8 bits, exact integer sums; softmax and state are those of AVX2.
 //   query = query_scale * (256 h + l), h and l signed;  weight = weight_scale * (256 h + l), h and l unsigned
 #include "kernels/attention.h"
 #include "kernels/cpu/avx2/attention_lanes.h"

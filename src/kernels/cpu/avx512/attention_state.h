@@ -26,19 +26,6 @@ inline TokenMasks MasksOf(int64_t begin, int64_t end) {
 // Scores are exponents of 2: queries are multiplied by this too.
 constexpr float kLog2E = 0x1.715476p+0f;
 
-// 2^x: 0 below -149 and for -infinity, NaN for NaN. The polynomial of Exp in vector_math.h, of x ln 2; the remainder is exact here.
-inline __m512 Exp2(__m512 x) {
-  x = _mm512_max_ps(_mm512_set1_ps(-200.0f), x);  // NaN is the second operand
-  const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  const __m512 r = _mm512_sub_ps(x, n);
-  __m512 y = _mm512_fmadd_ps(r, _mm512_set1_ps(0x1.5ca84ep-10f), _mm512_set1_ps(0x1.3cdbd0p-7f));
-  y = _mm512_fmadd_ps(r, y, _mm512_set1_ps(0x1.c6b3b0p-5f));
-  y = _mm512_fmadd_ps(r, y, _mm512_set1_ps(0x1.ebf9f0p-3f));
-  y = _mm512_fmadd_ps(r, y, _mm512_set1_ps(0x1.62e430p-1f));
-  y = _mm512_fmadd_ps(r, y, _mm512_set1_ps(1.0f));
-  return _mm512_scalef_ps(y, n);
-}
-
 // The largest lane of each of four vectors.
 inline __m128 MaxOfEach(const __m512 x[4]) {
   const __m512 pair0 = _mm512_max_ps(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1]));
@@ -55,7 +42,7 @@ template <bool kScaled> inline __m512 LoadScore(const AttentionTile& tile, int64
   return kScaled ? _mm512_mul_ps(score, _mm512_load_ps(tile.key_scale + 16 * v)) : score;
 }
 
-// tile.correction[query] <- the largest score of the chunk, four queries at a time.
+// tile.correction[query] <- the largest score of the chunk, for the moment; four queries at a time.
 template <bool kScaled> inline void FindMaxima(const AttentionTile& tile, int64_t query, int64_t query_end, const TokenMasks& masks) {
   const __m512 least = _mm512_set1_ps(-__builtin_inff());
   for (; query < query_end; query += 4) {
