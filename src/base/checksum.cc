@@ -16,13 +16,17 @@ struct FreeContext {
   void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
 };
 
+std::unique_ptr<EVP_MAC, FreeMac> FetchPoly1305() { return std::unique_ptr<EVP_MAC, FreeMac>(EVP_MAC_fetch(nullptr, "POLY1305", nullptr)); }
+
 }  // namespace
+
+bool HasChecksum() { return FetchPoly1305() != nullptr; }
 
 Checksum ComputeChecksum(absl::Span<const uint8_t> bytes) {
   // The point r where the polynomial of the bytes is evaluated (its reserved bits are cleared by the algorithm), then what is added.
   static constexpr unsigned char kKey[32] = {'p', 'i', 't', 'h', ' ', 'c', 'h', 'e', 'c', 'k', 's', 'u', 'm', ' ', 'o', 'f',
                                              ' ', 'p', 'r', 'e', 'p', 'a', 'c', 'k', 'e', 'd', ' ', 'b', 'y', 't', 'e', 's'};
-  const std::unique_ptr<EVP_MAC, FreeMac> mac(EVP_MAC_fetch(nullptr, "POLY1305", nullptr));
+  const std::unique_ptr<EVP_MAC, FreeMac> mac = FetchPoly1305();
   CHECK(mac != nullptr);
   const std::unique_ptr<EVP_MAC_CTX, FreeContext> context(EVP_MAC_CTX_new(mac.get()));
   CHECK(context != nullptr);

@@ -14,7 +14,10 @@ namespace pith {
 constexpr size_t kChecksumBytes = 16;
 using Checksum = std::array<uint8_t, kChecksumBytes>;
 
-// Thread-safe. The same on every machine.
+// Whether OpenSSL has the algorithm: a FIPS provider does not.
+bool HasChecksum();
+
+// Thread-safe. The same on every machine. HasChecksum().
 Checksum ComputeChecksum(absl::Span<const uint8_t> bytes);
 
 }  // namespace pith

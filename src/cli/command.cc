@@ -75,12 +75,13 @@ std::string CommandNames() {
 
 // What is wrong with the command line. CLI11 says nothing of an unknown command and lists arguments too many from last to first.
 std::string DescribeParseError(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error) {
-  const std::vector<std::string> extras = command.remaining();
-  if (&command == &app && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-    return absl::StrCat("command: expected one of ", CommandNames(), "; found ", extras.empty() ? "none" : extras.front());
+  const std::vector<std::string> before = app.remaining();  // what stands where a command should
+  if (!before.empty() || (&command == &app && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)) {
+    return absl::StrCat("command: expected one of ", CommandNames(), "; found ", before.empty() ? "none" : before.front());
   }
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
-    return absl::StrCat("expected no more arguments, found ", absl::StrJoin(extras, " "));
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    return absl::StrCat("expected no more arguments, found ", absl::StrJoin(command.remaining(), " "));
+  }
   return error.what();
 }
 

@@ -35,7 +35,9 @@ std::vector<AttentionShape> Shapes() {
     }
   }
   for (int64_t window : {1, 5, 64, 65, 100}) {
-    shapes.push_back({.num_kv_heads = 2, .group = 3, .head_dim = 40, .num_tokens = 210, .window = window, .scale = 0.2f});
+    for (int64_t head_dim : {40, 96}) {
+      shapes.push_back({.num_kv_heads = 2, .group = 3, .head_dim = head_dim, .num_tokens = 210, .window = window, .scale = 0.2f});
+    }
   }
   return shapes;
 }
@@ -137,18 +139,50 @@ TEST_P(AttentionTest, OneRowWithNaNDoesNotReachTheOthers) {
 
 // A NaN value alone, without a NaN key, and a value beyond every format reach the rows that see them, and the others not.
 TEST_P(AttentionTest, NaNAndInfiniteValuesReachWhoSeesThem) {
-  const AttentionShape shape{.num_kv_heads = 1, .group = 3, .head_dim = 40, .num_tokens = 70, .window = 20};
-  for (const float bad : {kNaN, INFINITY}) {
-    AttentionInput in(shape, 9);
-    in.value[30 * shape.head_dim + 7] = bad;
-    const PagedCache cache(GetParam(), in, 16, 1, 70);
-    for (const OperatorEntry* row : AttentionRows(GetParam(), shape.head_dim)) {
-      const std::vector<uint16_t> out = RunRows(row, in, cache, 0, 70);
-      for (int64_t r = 0; r < 70; ++r) {
-        EXPECT_EQ(std::isfinite(FromBits(out[static_cast<size_t>(r * 120 + 7)])), r < 30 || r >= 50) << row->name << " row " << r;
+  for (const int64_t head_dim : {40, 64}) {
+    const AttentionShape shape{.num_kv_heads = 1, .group = 3, .head_dim = head_dim, .num_tokens = 70, .window = 20};
+    for (const float bad : {kNaN, INFINITY}) {
+      AttentionInput in(shape, 9);
+      in.value[30 * head_dim + 7] = bad;
+      const PagedCache cache(GetParam(), in, 16, 1, 70);
+      for (const OperatorEntry* row : AttentionRows(GetParam(), head_dim)) {
+        const std::vector<uint16_t> out = RunRows(row, in, cache, 0, 70);
+        for (int64_t r = 0; r < 70; ++r) {
+          const float value = FromBits(out[static_cast<size_t>(r * 3 * head_dim + 7)]);
+          EXPECT_EQ(std::isfinite(value), r < 30 || r >= 50) << row->name << " row " << r;
+        }
       }
     }
   }
+}
+
+// Sums of a chunk that end below the normal numbers: a zero has the same sign whether a row stands alone or beside others that see further
+// tokens. The last two tokens cancel to less than the smallest normal number.
+TEST(TileAttention, ZerosHaveTheSameSignBesideOtherRows) {
+  const AttentionShape shape{.num_kv_heads = 1, .group = 1, .head_dim = 32, .num_tokens = 100, .scale = 1.0f};
+  int compared = 0;
+  for (int c = 0; c < 128; ++c) {
+    AttentionInput in(shape, 1);
+    std::fill(in.query.begin(), in.query.end(), 0.0f);
+    std::fill(in.key.begin(), in.key.end(), 0.0f);
+    for (int64_t t = 0; t < 100; ++t) {
+      in.query[t * shape.query_stride()] = 1.0f;
+      std::fill_n(in.value.begin() + t * 32, 32, t < 64 ? -1.0f : 0.0f);
+    }
+    const float near = 1.0f + static_cast<float>(c) / 128.0f;
+    in.key[64 * 32] = 200.0f;
+    in.key[65 * 32] = 200.0f + std::log(0.75f / near);
+    std::fill_n(in.value.begin() + 64 * 32, 32, -0.75f * 0x1p-112f);
+    std::fill_n(in.value.begin() + 65 * 32, 32, near * 0x1p-112f);
+    const PagedCache cache(KvDtype::kBf16, in, 32, 1, 100);
+    for (const OperatorEntry* row : AttentionRows(KvDtype::kBf16, 32)) {
+      if (row->isa != KernelIsa::kAmx) continue;
+      const std::vector<uint16_t> together = RunRows(row, in, cache, 84, 16), alone = RunRows(row, in, cache, 84, 1);
+      ASSERT_EQ(alone, std::vector<uint16_t>(together.begin(), together.begin() + 32)) << c;
+      ++compared;
+    }
+  }
+  if (compared == 0) GTEST_SKIP() << "this CPU has no tiles";
 }
 
 // Query, caches and table end where the readable memory ends, the last token in the last slot of the last block.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -41,10 +42,16 @@ absl::StatusOr<std::string> ReadPrefix(const RandomAccessFile& file) {
   return prefix;
 }
 
+absl::Status CheckChecksums() {
+  if (HasChecksum()) return absl::OkStatus();
+  return NotSupportedError("expected an OpenSSL with Poly1305, found one without (a FIPS provider has none)");
+}
+
 absl::Status CheckMetadata(const std::map<std::string, std::string>& metadata, absl::string_view key) {
   const auto format = metadata.find("format"), found = metadata.find("key");
   if (format == metadata.end() || format->second != kFormat || found == metadata.end()) {
-    return BadFileError("expected a file of prepacked weights, found something else");
+    return BadFileError("metadata: expected format \"", kFormat, "\" and a key, found format \"",
+                        format == metadata.end() ? "" : Printable(format->second), "\" and ", found == metadata.end() ? "no key" : "a key");
   }
   if (found->second != key) return BadFileError("expected weights prepacked from this model by this build, found others");
   return absl::OkStatus();
@@ -53,6 +60,7 @@ absl::Status CheckMetadata(const std::map<std::string, std::string>& metadata, a
 }  // namespace
 
 absl::StatusOr<PrepackCache> PrepackCache::Open(const std::string& path, absl::string_view key) {
+  RETURN_IF_ERROR(CheckChecksums());
   ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
   PrepackCache cache(std::move(file));
   if (absl::Status status = cache.ReadHeader(key); !status.ok()) return Annotate(status, Printable(path, 500));
@@ -75,7 +83,8 @@ absl::Status PrepackCache::ReadHeader(absl::string_view key) {
     count += NumPieces(tensor.end - tensor.begin);
   }
   if (checksums == nullptr || checksums->end - checksums->begin != count * kChecksumBytes) {
-    return BadFileError(kChecksums, ": expected ", count, " of ", kChecksumBytes, " bytes, found another number");
+    return BadFileError(kChecksums, ": expected ", count * kChecksumBytes, " bytes, found ",
+                        checksums == nullptr ? 0 : checksums->end - checksums->begin);
   }
   std::vector<uint8_t> bytes(count * kChecksumBytes);
   RETURN_IF_ERROR(file_.ReadAt(checksums->begin, absl::MakeSpan(bytes)));
@@ -87,6 +96,10 @@ absl::Status PrepackCache::ReadHeader(absl::string_view key) {
 absl::Status PrepackCache::ReadDescription() {
   const auto it = tensors_.find(kDescription);
   if (it == tensors_.end()) return BadFileError(kDescription, ": expected a tensor, found none");
+  constexpr uint64_t kMaxDescriptionBytes = uint64_t{64} << 20;
+  if (it->second.size > kMaxDescriptionBytes) {
+    return BadFileError(kDescription, ": expected at most ", kMaxDescriptionBytes, " bytes, found ", it->second.size);
+  }
   std::string text(it->second.size, '\0');
   AddPieces(it->second, absl::MakeSpan(reinterpret_cast<uint8_t*>(text.data()), text.size()));
   for (const Piece& piece : pieces_) RETURN_IF_ERROR(ReadPiece(piece));
@@ -97,7 +110,7 @@ absl::Status PrepackCache::ReadDescription() {
 
 absl::StatusOr<const PrepackedLayer*> PrepackCache::Find(const std::string& layer) const {
   const auto it = description_.find(layer);
-  if (it == description_.end()) return BadFileError(file_.path(), ": expected ", layer, ", found no such layer");
+  if (it == description_.end()) return BadFileError(Printable(file_.path(), 500), ": expected ", layer, ", found no such layer");
   return &it->second;
 }
 
@@ -110,7 +123,7 @@ absl::Status PrepackCache::RequestTable(const std::string& layer, absl::Span<uin
 absl::Status PrepackCache::Request(const std::string& tensor, absl::Span<uint8_t> out) {
   const auto it = tensors_.find(tensor);
   if (it == tensors_.end() || it->second.size != out.size()) {
-    return BadFileError(file_.path(), ": ", tensor, ": expected ", out.size(), " bytes, found ",
+    return BadFileError(Printable(file_.path(), 500), ": ", tensor, ": expected ", out.size(), " bytes, found ",
                         it == tensors_.end() ? "no such tensor" : absl::StrCat(it->second.size));
   }
   AddPieces(it->second, out);
@@ -188,6 +201,11 @@ std::vector<uint8_t> ChecksumsOf(const Payload& payload, ThreadPool& pool) {
 
 absl::StatusOr<uint64_t> WritePrepackCache(const std::string& path, absl::string_view key, const PrepackDescription& description,
                                            const std::map<std::string, PrepackedBytes>& bytes, ThreadPool& pool) {
+  RETURN_IF_ERROR(CheckChecksums());
+  // A directory that others can write to may hold a link of theirs under this name: never write through it.
+  if (std::error_code error; std::filesystem::is_symlink(path, error)) {
+    return CannotCreateError(Printable(path, 500), ": expected a file or nothing, found a symbolic link");
+  }
   const std::string text = MakePrepackDescription(description);
   Payload payload = ListPayload(text, bytes);
   const std::vector<uint8_t> checksums = ChecksumsOf(payload, pool);

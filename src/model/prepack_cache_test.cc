@@ -80,7 +80,7 @@ TEST_F(PrepackCacheTest, AnotherKeyAndForeignFilesAreRefused) {
   std::string length(8, '\0');
   length[0] = static_cast<char>(header.size());
   ASSERT_TRUE(WriteFileAtomically(File(), length + header).ok());
-  EXPECT_THAT(std::string(ReadAll(File()).message()), HasSubstr("expected a file of prepacked weights, found something else"));
+  EXPECT_THAT(std::string(ReadAll(File()).message()), HasSubstr("metadata: expected format \"pith-prepack\" and a key, found format \""));
 }
 
 // Wherever it is: in the header, the description, the checksums, the bytes themselves.
@@ -148,8 +148,9 @@ TEST_F(PrepackCacheTest, AnInterruptStops) {
 }
 
 TEST_F(PrepackCacheTest, WhatCannotBeWrittenIsAnError) {
-  EXPECT_FALSE(Write(scratch_.File("no/such/directory")).ok());
-  EXPECT_FALSE(Write(scratch_.path()).ok());
+  for (const std::string& path : {scratch_.File("no/such/directory"), scratch_.path()}) {
+    EXPECT_EQ(Write(path).status().code(), absl::StatusCode::kPermissionDenied) << path;
+  }
 }
 
 }  // namespace

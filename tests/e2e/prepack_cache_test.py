@@ -141,7 +141,7 @@ class PrepackCacheTest(harness.Case):
         self.assertExit(finished, 0, "prepack cache: not written: ")
         self.assertEqual(finished.stderr.count("prepack cache"), 1)
 
-    def test_a_full_disk(self):
+    def test_a_write_that_fails(self):
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
         finished = run("run", self.quantized, "a", "-n", "2", "--prepack-cache", self.cache, preexec_fn=limit)
         self.assertExit(finished, 0, "prepack cache: not written: ")

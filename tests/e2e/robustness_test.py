@@ -49,6 +49,7 @@ class FlagTest(harness.Case):
 
     def test_an_error_of_usage_is_one_line_that_names_what_was_found(self):
         cases = {("qantize", self.model): ("command: expected one of convert,", "found qantize", "pith --help"), (): ("found none",),
+                 ("bogus", "run", self.model): ("found bogus",),
                  ("run", self.model, "x", "y", "z"): ("expected no more arguments, found y z", "pith run --help"),
                  ("run",): ("model is required",), ("run", self.model, "x", "-n", "many"): ("--max-tokens", "many")}
         for arguments, messages in cases.items():

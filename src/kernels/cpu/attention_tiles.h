@@ -5,8 +5,8 @@
 // chunk of kAttentionChunk tokens the keys are transposed once for the tile, then every query goes through scores, softmax and weighted
 // sum. Why rows are invariant: a query's score, weight and sum chains run over head_dim, then over the chunk's tokens, in ascending order,
 // one chain per lane, whatever queries share the registers; tokens outside the row's own range [begin, end) are never added (0 * NaN would
-// reach the row, and -0 + 0 would change a sign), or added with weight 0 to sums that begin with +0 and only while every value of the chunk
-// is finite, which leaves the same bits (PackValues).
+// reach the row, and -0 + 0 would change a sign), or added with weight 0 to sums of a chunk that begin and end as +0, and only
+// while every value of the chunk is finite, which leaves the same bits (PackValues).
 #pragma once
 
 #include <cstddef>

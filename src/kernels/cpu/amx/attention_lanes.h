@@ -5,8 +5,10 @@
 //   x = high + low + e,  |e| <= 2^-18 |x|
 // Softmax and the running sums stay in f32 vectors. Subnormal operands and results of tdpbf16ps count as zero.
 //
-// Why rows are invariant: a row of a tile does not depend on the others, and the sums of a chunk begin with +0, so that a token with weight
-// 0 leaves no trace while its value is finite. Chunks where a value is not are packed anew for every range of tokens, the others zeroed.
+// Why rows are invariant: a row of a tile does not depend on the others, and a token with weight 0 adds a zero of either sign, which leaves
+// no trace while its value is finite: the sums of a chunk begin with +0, and a sum that the tile unit flushed to -0 becomes +0 in the end.
+// Chunks where a value is not finite are packed anew for every range of tokens, the others zeroed. (The lower part of a weight is 0 at
+// times, so an infinite value may give NaN.)
 #pragma once
 
 #include <immintrin.h>
@@ -167,7 +169,8 @@ template <typename Format> struct AmxLanes : Avx512State {
           const __m512 correction = _mm512_set1_ps(tile.correction[q]);
           float* sum = tile.state + q * tile.state_stride + dim;
           for (int64_t v = 0; v < Smaller(4, (tile.head_dim - dim) / 16); ++v) {
-            const __m512 chunk = _mm512_load_ps(added + v * kTileSums + (q - queries.first) * 16);
+            const __m512 sums = _mm512_load_ps(added + v * kTileSums + (q - queries.first) * 16);
+            const __m512 chunk = _mm512_add_ps(sums, _mm512_setzero_ps());
             _mm512_store_ps(sum + 16 * v, _mm512_fmadd_ps(_mm512_load_ps(sum + 16 * v), correction, chunk));
           }
         }
