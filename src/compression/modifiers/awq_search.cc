@@ -27,7 +27,27 @@ absl::Status CheckInput(absl::Span<const float> mean_abs_input, absl::Span<const
       return UsageError("mean_abs_input[", i, "]: expected a finite number >= 0, found ", mean_abs_input[i]);
     }
   }
+  if (!options.tied_columns.empty() && static_cast<int64_t>(options.tied_columns.size()) != in) {
+    return UsageError("tied_columns: expected a number per column, in=", in, ", found ", options.tied_columns.size());
+  }
+  for (int64_t i = 0; i < static_cast<int64_t>(options.tied_columns.size()); ++i) {
+    const int32_t tie = options.tied_columns[i];
+    if (tie < 0 || tie >= in) return UsageError("tied_columns[", i, "]: expected 0 to ", in - 1, ", found ", tie);
+  }
   return CheckHessian("gram", gram, in);
+}
+
+// Each value replaced by the mean over its tied columns.
+void AverageTied(const std::vector<int32_t>& tied_columns, std::vector<float>& values) {
+  std::vector<double> sums(values.size());
+  std::vector<int64_t> counts(values.size());
+  for (size_t i = 0; i < tied_columns.size(); ++i) {
+    sums[tied_columns[i]] += static_cast<double>(values[i]);
+    ++counts[tied_columns[i]];
+  }
+  for (size_t i = 0; i < tied_columns.size(); ++i) {
+    values[i] = static_cast<float>(sums[tied_columns[i]] / static_cast<double>(counts[tied_columns[i]]));
+  }
 }
 
 // Measures one set of scales after the other.
@@ -134,10 +154,12 @@ absl::StatusOr<AwqResult> SearchAwqScales(absl::Span<const float> mean_abs_input
   // The identity comes first: it also finds what QuantizeWeight refuses.
   ASSIGN_OR_RETURN(result.best.error, meter.Measure(result.scales));
   result.curve.push_back(result.best);
-  const std::vector<float> mean_abs_weight = NormalizedWeightMeans(weights, args.columns_per_scale(gram.cols));
+  std::vector<float> mean_input(mean_abs_input.begin(), mean_abs_input.end());
+  std::vector<float> mean_weight = NormalizedWeightMeans(weights, args.columns_per_scale(gram.cols));
+  for (std::vector<float>* means : {&mean_input, &mean_weight}) AverageTied(options.tied_columns, *means);
   for (int i = 0; i <= options.grid; ++i) {
     AwqPoint point{.ratio = static_cast<double>(i) / options.grid};
-    const std::vector<float> scales = AwqScales(mean_abs_input, mean_abs_weight, point.ratio);
+    const std::vector<float> scales = AwqScales(mean_input, mean_weight, point.ratio);
     ASSIGN_OR_RETURN(point.error, meter.Measure(scales));
     result.curve.push_back(point);
     if (point.error < result.best.error) {

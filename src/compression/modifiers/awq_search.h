@@ -28,6 +28,9 @@ struct AwqOptions {
   int grid = 20;                           // >= 1
   ClipSearch clip_search = kNoClipSearch;  // of Q; the source uses whole ranges
   DType scale_dtype = DType::kBF16;        // of Q's scales
+  // Empty, or a number in [0, in) per column: columns with the same number get the same scale, from the means of their statistics. For
+  // columns that one output before makes: with grouped-query attention a row of v_proj feeds o_proj once per query head.
+  std::vector<int32_t> tied_columns;
 };
 
 // One candidate of the search.
@@ -54,8 +57,8 @@ std::vector<float> NormalizedWeightMeans(absl::Span<const MatrixView<const float
 //   gram            [in, in] symmetric: any positive multiple of X^T X, such as the Hessian of HessianAccumulator
 //   args            of the weights; whatever QuantizeWeight takes
 // Same bits for any number of threads. Time: (grid + 2) (sum of out_i) (in^2 + what QuantizeWeight takes). Memory: the largest weight
-// twice. Errors: kInvalidArgument for shapes that do not fit, a grid below 1 or a mean that is negative or not finite; those of
-// QuantizeWeight and CheckHessian.
+// twice. Errors: kInvalidArgument for shapes that do not fit, a grid below 1, a mean that is negative or not finite or a tied column out of
+// range; those of QuantizeWeight and CheckHessian.
 absl::StatusOr<AwqResult> SearchAwqScales(absl::Span<const float> mean_abs_input, absl::Span<const MatrixView<const float>> weights,
                                           MatrixView<const float> gram, const QuantizationArgs& args, const AwqOptions& options,
                                           ThreadPool& pool);

@@ -159,6 +159,23 @@ TEST(SearchAwqScales, DeadChannelsAreLeftAlone) {
   EXPECT_EQ(found.scales[9], 1.0f);
 }
 
+// As for v_proj to o_proj with two query heads of 8 per key head.
+TEST(SearchAwqScales, TiedColumnsShareTheirScale) {
+  const Problem problem(32, {40}, 60, 6);
+  const QuantizationArgs args{.num_bits = 3, .strategy = kChannel};
+  AwqOptions options;
+  for (int32_t i = 0; i < 32; ++i) options.tied_columns.push_back(i / 16 * 8 + i % 8);
+  const AwqResult found = *problem.Search(args, options);
+  EXPECT_FALSE(found.best.identity);
+  EXPECT_NE(found.scales[0], found.scales[1]);
+  for (size_t i = 0; i < 32; ++i) EXPECT_EQ(found.scales[i], found.scales[i / 16 * 16 + i % 8]);
+  const double direct = problem.DirectError(found.scales, args);
+  EXPECT_NEAR(found.best.error, direct, 1e-4 * direct);
+  // Tied to itself alone a column is free.
+  for (int32_t i = 0; i < 32; ++i) options.tied_columns[static_cast<size_t>(i)] = 31 - i;
+  EXPECT_EQ(problem.Search(args, options)->scales, problem.Search(args)->scales);
+}
+
 TEST(SearchAwqScales, RefusesWhatDoesNotFit) {
   const Problem problem(32, {4}, 20, 5);
   const QuantizationArgs args{.num_bits = 4, .strategy = kGroup, .group_size = 16};
@@ -168,6 +185,8 @@ TEST(SearchAwqScales, RefusesWhatDoesNotFit) {
     return std::string(result.status().message());
   };
   EXPECT_EQ(message(problem, args, {.grid = 0}), "grid: expected at least 1, found 0");
+  EXPECT_EQ(message(problem, args, {.tied_columns = {0, 1}}), "tied_columns: expected a number per column, in=32, found 2");
+  EXPECT_EQ(message(problem, args, {.tied_columns = std::vector<int32_t>(32, 32)}), "tied_columns[0]: expected 0 to 31, found 32");
   EXPECT_THAT(message(problem, {.num_bits = 4, .strategy = kGroup, .group_size = 12}), HasSubstr("expected a divisor of in=32"));
   Problem bad = problem;
   bad.views.clear();
