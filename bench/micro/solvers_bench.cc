@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/cpu_features.h"
+#include "base/float_types.h"
 #include "base/random.h"
 #include "compression/modifiers/awq_search.h"
 #include "compression/modifiers/gptq_solver.h"
@@ -38,7 +40,7 @@ std::vector<float> RandomRows(int64_t rows, int64_t cols, uint64_t seed) {
 // A layer [out, in] and the Hessian of its input.
 struct Layer {
   Layer(int64_t out, int64_t in) : out(out), in(in), pool(kThreads), values(RandomRows(out, in, 1)), rows(RandomRows(kSampleRows, in, 2)) {
-    HessianAccumulator accumulator(in);
+    HessianAccumulator accumulator(in, DetectIsa());
     accumulator.Add({rows.data(), kSampleRows, in}, pool);
     hessian = *accumulator.Hessian(pool);
   }
@@ -51,13 +53,14 @@ struct Layer {
   Tensor hessian;
 };
 
-// All calibration rows of one input.
+// All calibration rows of one input: by BLAS, on the best unit of this CPU, there with rows that are bf16 numbers.
 void Hessian(benchmark::State& state) {
   const int64_t in = state.range(0);
   ThreadPool pool(kThreads);
-  const std::vector<float> rows = RandomRows(kSampleRows, in, 3);
+  std::vector<float> rows = RandomRows(kSampleRows, in, 3);
+  for (float& value : rows) value = state.range(1) == 2 ? RoundToBfloat16(value) : value;
   for (auto _ : state) {
-    HessianAccumulator accumulator(in);
+    HessianAccumulator accumulator(in, state.range(1) == 0 ? Isa::kScalar : DetectIsa());
     for (int64_t r = 0; r < kCalibrationRows; r += kSampleRows) accumulator.Add({rows.data(), kSampleRows, in}, pool);
     benchmark::DoNotOptimize(accumulator.Hessian(pool));
   }
@@ -108,7 +111,7 @@ void SmoothQuantSearch(benchmark::State& state) {
   for (auto _ : state) CHECK(SolveSmoothQuant(max_abs_input, weights, {layer.rows.data(), 512, layer.in}, {}, layer.pool).ok());
 }
 
-BENCHMARK(Hessian)->Arg(896)->Arg(4864)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(1);
+BENCHMARK(Hessian)->ArgsProduct({{896, 4864}, {0, 1, 2}})->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(1);
 BENCHMARK(Rtn)->Args({4864, 896, 0})->Args({4864, 896, 1})->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(GptqFactorize)->Arg(896)->Arg(4864)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(GptqSolve)

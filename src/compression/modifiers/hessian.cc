@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "compression/blas.h"
 #include "quantization/qparams.h"
 
 namespace pith {
@@ -27,11 +28,12 @@ void AddTo(double* sum, const float* addend, int64_t count) {
 
 }  // namespace
 
-HessianAccumulator::HessianAccumulator(int64_t in) : in_(in) {
+HessianAccumulator::HessianAccumulator(int64_t in, Isa isa) : in_(in) {
   CHECK_GE(in, 1);
   const int64_t sides = CeilDiv(in, LargestTile(in));
   tile_ = CeilDiv(CeilDiv(in, sides), kAlignment) * kAlignment;
   tiles_per_side_ = CeilDiv(in, tile_);
+  gram_ = Bf16Gram::Make(in, tile_, kBlockRows, isa);
   sums_ = AlignedBuffer(static_cast<size_t>(num_tiles() * tile_ * tile_) * sizeof(double));
 }
 
@@ -39,7 +41,7 @@ HessianAccumulator::Tile HessianAccumulator::TileAt(int64_t index) const {
   int64_t i = 0;
   while ((i + 1) * (i + 2) / 2 <= index) ++i;
   const int64_t j = index - i * (i + 1) / 2;
-  Tile tile{.row_begin = i * tile_, .col_begin = j * tile_};
+  Tile tile{.i = i, .j = j, .row_begin = i * tile_, .col_begin = j * tile_};
   tile.rows = std::min(tile_, in_ - tile.row_begin);
   tile.cols = std::min(tile_, in_ - tile.col_begin);
   tile.sum = reinterpret_cast<double*>(sums_.data()) + index * tile_ * tile_;
@@ -50,7 +52,9 @@ void HessianAccumulator::AddToTile(const Tile& tile, MatrixView<const float> row
   scratch.Reserve(static_cast<size_t>(tile_ * tile_) * sizeof(float));
   const MatrixView<float> product(reinterpret_cast<float*>(scratch.data()), tile.rows, tile.cols, tile_);
   const MatrixView<const float> left(rows.data + tile.row_begin, rows.rows, tile.rows, rows.stride);
-  if (tile.row_begin == tile.col_begin) {
+  if (gram_ != nullptr) {
+    gram_->MultiplyTile(tile.i, tile.j, product);
+  } else if (tile.i == tile.j) {
     MultiplyGram(left, product);
   } else {
     const MatrixView<const float> right(rows.data + tile.col_begin, rows.rows, tile.cols, rows.stride);
@@ -61,6 +65,7 @@ void HessianAccumulator::AddToTile(const Tile& tile, MatrixView<const float> row
 }
 
 void HessianAccumulator::AddBlock(MatrixView<const float> rows, ThreadPool& pool) {
+  if (gram_ != nullptr) gram_->Load(rows, pool);
   scratch_.resize(std::max(scratch_.size(), static_cast<size_t>(pool.num_threads())));
   pool.ParallelForDynamic(num_tiles(), 1, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t index = begin; index < end; ++index) AddToTile(TileAt(index), rows, scratch_[static_cast<size_t>(thread)]);

@@ -4,27 +4,30 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "base/aligned_buffer.h"
+#include "base/cpu_features.h"
 #include "base/thread_pool.h"
-#include "compression/blas.h"
+#include "compression/modifiers/bf16_gram.h"
 #include "tensor/tensor.h"
 
 namespace pith {
 
-// Collects H from a stream of rows. Blocks of kBlockRows rows are multiplied in f32, where BLAS is fast and the rounding of a few thousand
-// terms is far below the damping of any method; blocks are added in f64, because an f32 sum over a whole calibration set would lose what
-// late rows add. Rows wait until a block is full, so the bits depend neither on how the rows were cut into calls nor on the number of
-// threads: each takes tiles of the lower triangle. Not thread-safe. Takes 4 in^2 bytes, and 4 kBlockRows in for rows that wait.
+// Collects H from a stream of rows. Blocks of kBlockRows rows are multiplied in f32, where arithmetic is fast and the rounding of a few
+// thousand terms is far below the damping of any method, by BLAS or on the bf16 tile unit (bf16_gram.h); blocks are added in f64, because
+// an f32 sum over a whole calibration set would lose what late rows add. Rows wait until a block is full, so the bits depend neither on how
+// the rows were cut into calls nor on the number of threads: each takes tiles of the lower triangle. They depend on `isa` and, without a
+// tile unit, on the CPU. Not thread-safe. Takes 4 in^2 bytes, and 4 kBlockRows in for rows that wait, thrice that with the tile unit.
 class HessianAccumulator {
  public:
   static constexpr int64_t kBlockRows = 2048;
 
-  // in >= 1.
-  explicit HessianAccumulator(int64_t in);
+  // in >= 1. `isa` is one that this CPU has: SelectIsa().
+  HessianAccumulator(int64_t in, Isa isa);
 
   // Rows [num_rows, in] of f32. Throws std::bad_alloc.
   void Add(MatrixView<const float> rows, ThreadPool& pool);
@@ -41,6 +44,7 @@ class HessianAccumulator {
 
  private:
   struct Tile {
+    int64_t i, j;  // row and column of tiles
     int64_t row_begin, rows, col_begin, cols;
     double* sum;  // [rows, tile_]
   };
@@ -54,8 +58,9 @@ class HessianAccumulator {
   int64_t in_;
   int64_t num_rows_ = 0;
   int64_t tiles_per_side_, tile_;
-  mutable AlignedBuffer sums_;  // [num_tiles, tile_, tile_] f64: the lower triangle of sum x x^T by tiles
-  AlignedBuffer open_block_;    // [kBlockRows, in] f32
+  std::unique_ptr<Bf16Gram> gram_;  // null: BLAS
+  mutable AlignedBuffer sums_;      // [num_tiles, tile_, tile_] f64: the lower triangle of sum x x^T by tiles
+  AlignedBuffer open_block_;        // [kBlockRows, in] f32
   int64_t open_rows_ = 0;
   std::vector<AlignedBuffer> scratch_;  // per thread
 };
