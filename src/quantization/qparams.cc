@@ -79,25 +79,44 @@ Lanes NormalizedError(Lanes values, const CodeLanes& code, Lanes exponent) {
   return Power(Abs(Round(code.Clamp(scaled)) - scaled), exponent);
 }
 
+// NormalizedError of the values from i on, times their importance where there is one.
+template <bool kWeighted>
+Lanes ErrorAt(absl::Span<const float> values, absl::Span<const float> importance, size_t i, const CodeLanes& code, Lanes exponent) {
+  const Lanes error = NormalizedError(Load(&values[i]), code, exponent);
+  return kWeighted ? error * Load(&importance[i]) : error;
+}
+
 // Sum of NormalizedError over a group, or any larger number than `limit` once it exceeds `limit`.
-double NormalizedErrorSum(absl::Span<const float> values, const CodeLanes& code, Lanes exponent, double limit) {
+template <bool kWeighted>
+double NormalizedErrorSum(absl::Span<const float> values, absl::Span<const float> importance, const CodeLanes& code, Lanes exponent,
+                          double limit) {
   constexpr size_t kChunk = 8 * kLanes;
   double sum = 0;
   size_t i = 0;
   for (; i + kChunk <= values.size(); i += kChunk) {
     Lanes even = {}, odd = {};
     for (size_t j = i; j < i + kChunk; j += 2 * kLanes) {
-      even += NormalizedError(Load(&values[j]), code, exponent);
-      odd += NormalizedError(Load(&values[j + kLanes]), code, exponent);
+      even += ErrorAt<kWeighted>(values, importance, j, code, exponent);
+      odd += ErrorAt<kWeighted>(values, importance, j + kLanes, code, exponent);
     }
     sum += static_cast<double>(Sum(even + odd));
     if (sum > limit) return sum;
   }
   Lanes rest = {};
-  for (; i + kLanes <= values.size(); i += kLanes) rest += NormalizedError(Load(&values[i]), code, exponent);
-  // A padding zero is coded exactly.
-  if (i < values.size()) rest += NormalizedError(LoadTail(values.subspan(i)), code, exponent);
+  for (; i + kLanes <= values.size(); i += kLanes) rest += ErrorAt<kWeighted>(values, importance, i, code, exponent);
+  if (i < values.size()) {
+    // A padding zero is coded exactly.
+    const Lanes error = NormalizedError(LoadTail(values.subspan(i)), code, exponent);
+    rest += kWeighted ? error * LoadTail(importance.subspan(i)) : error;
+  }
   return sum + static_cast<double>(Sum(rest));
+}
+
+double NormalizedErrorSum(absl::Span<const float> values, absl::Span<const float> importance, const CodeLanes& code, Lanes exponent,
+                          double limit) {
+  if (importance.empty()) return NormalizedErrorSum<false>(values, importance, code, exponent, limit);
+  DCHECK(importance.size() == values.size());
+  return NormalizedErrorSum<true>(values, importance, code, exponent, limit);
 }
 
 constexpr float kLargestE4M3 = 448.0f;
@@ -152,25 +171,28 @@ QParams ComputeQParams(WeightRange range, const QuantizationArgs& args, DType sc
   return qparams;
 }
 
-double ClipError(absl::Span<const float> values, const QParams& qparams, const QuantizationArgs& args, double norm) {
+double ClipError(absl::Span<const float> values, const QParams& qparams, const QuantizationArgs& args, double norm,
+                 absl::Span<const float> importance) {
   const Lanes exponent = Broadcast(static_cast<float>(norm));
-  const double normalized = NormalizedErrorSum(values, CodeLanes(qparams, args), exponent, std::numeric_limits<double>::infinity());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double normalized = NormalizedErrorSum(values, importance, CodeLanes(qparams, args), exponent, kInfinity);
   return normalized * std::pow(static_cast<double>(qparams.scale), norm);
 }
 
 QParams SearchQParams(absl::Span<const float> values, WeightRange range, const QuantizationArgs& args, DType scale_dtype,
-                      const ClipSearch& search) {
+                      const ClipSearch& search, absl::Span<const float> importance) {
   QParams best = ComputeQParams(range, args, scale_dtype);
   const int candidates = search.num_candidates();
   if (candidates == 1 || args.type == QuantizationType::kFloat) return best;
   const Lanes exponent = Broadcast(static_cast<float>(search.norm));
   const float widest_scale = best.scale;  // errors are compared in units of widest_scale^norm
-  double best_error = NormalizedErrorSum(values, CodeLanes(best, args), exponent, std::numeric_limits<double>::infinity());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double best_error = NormalizedErrorSum(values, importance, CodeLanes(best, args), exponent, kInfinity);
   for (int i = 1; i < candidates; ++i) {
     const float p = 1.0f - static_cast<float>(i) / static_cast<float>(search.grid);
     const QParams candidate = ComputeQParams({range.min * p, range.max * p}, args, scale_dtype);
     const double unit = static_cast<double>(Power(Broadcast(candidate.scale / widest_scale), exponent)[0]);
-    const double error = NormalizedErrorSum(values, CodeLanes(candidate, args), exponent, best_error / unit) * unit;
+    const double error = NormalizedErrorSum(values, importance, CodeLanes(candidate, args), exponent, best_error / unit) * unit;
     if (error < best_error) {
       best_error = error;
       best = candidate;

@@ -24,7 +24,8 @@ struct QParams {
 };
 
 // The ranges p * [min, max] with p = 1, 1 - 1/grid, ... are tried, floor(max_shrink * grid) of them (at least one); the one with the
-// smallest sum of |w - dequantized|^norm wins, the widest of equals.
+// smallest sum of |w - dequantized|^norm wins, the widest of equals. With an importance h_i of each value (for a weight: E[x^2] of its
+// input column, llm-compressor's `imatrix_mse`) the sum is that of h_i |w_i - dequantized_i|^norm.
 struct ClipSearch {
   int grid = 100;
   double max_shrink = 0.2;
@@ -51,13 +52,14 @@ float RoundToDType(float value, DType dtype);
 QParams ComputeQParams(WeightRange range, const QuantizationArgs& args, DType scale_dtype);
 
 // Sum of |w - dequantized|^norm over `values`, within a relative 1e-4 (the power is a polynomial). Values and scale are finite; integer
-// codes.
-double ClipError(absl::Span<const float> values, const QParams& qparams, const QuantizationArgs& args, double norm);
+// codes. `importance` is empty (1 everywhere, the same bits as ones) or as long as `values`: >= 0, at most 1e6 or so, as sums are f32.
+double ClipError(absl::Span<const float> values, const QParams& qparams, const QuantizationArgs& args, double norm,
+                 absl::Span<const float> importance = {});
 
-// The winner of the search over one group. `range` is that of the group. Float codes take the whole range, as the source does: clipping
-// gains little where steps grow with the value.
+// The winner of the search over one group. `range` is that of the group, `importance` as for ClipError. Float codes take the whole range,
+// as the source does: clipping gains little where steps grow with the value.
 QParams SearchQParams(absl::Span<const float> values, WeightRange range, const QuantizationArgs& args, DType scale_dtype,
-                      const ClipSearch& search);
+                      const ClipSearch& search, absl::Span<const float> importance = {});
 
 // Stored codes (signed code + 2^(b-1), or the bits of an e4m3fn) of `values`; `codes` is as long.
 void QuantizeValues(absl::Span<const float> values, const QParams& qparams, const QuantizationArgs& args, absl::Span<uint8_t> codes);

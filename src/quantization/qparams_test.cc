@@ -28,14 +28,23 @@ WeightRange RangeOf(absl::Span<const float> values) {
   return range;
 }
 
-// Sum of |w - dequantized|^norm the slow way.
-double ExactError(absl::Span<const float> values, const QParams& qparams, const QuantizationArgs& args, double norm) {
+// Sum of importance |w - dequantized|^norm the slow way.
+double ExactError(absl::Span<const float> values, const QParams& qparams, const QuantizationArgs& args, double norm,
+                  absl::Span<const float> importance = {}) {
   double sum = 0;
-  for (const float value : values) {
-    const double error = static_cast<double>(DequantizeValue(QuantizeValue(value, qparams, args), qparams)) - value;
-    sum += std::pow(std::fabs(error), norm);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double error = static_cast<double>(DequantizeValue(QuantizeValue(values[i], qparams, args), qparams)) - values[i];
+    sum += std::pow(std::fabs(error), norm) * (importance.empty() ? 1.0 : static_cast<double>(importance[i]));
   }
   return sum;
+}
+
+// Squares of normals, a fifth of them 0: from nothing to several times the mean.
+std::vector<float> RandomImportance(size_t count, uint64_t seed) {
+  RandomStream random(seed, 1);
+  std::vector<float> importance(count);
+  for (float& value : importance) value = std::pow(random.Normal(), 2.0f) * (random.Below(5) == 0 ? 0.0f : 1.0f);
+  return importance;
 }
 
 TEST(FindRange, ContainsZero) {
@@ -209,6 +218,40 @@ RC_GTEST_PROP(SearchQParams, FindsTheBestOfTheGrid, ()) {
   const double error = ExactError(values, found, args, search.norm);
   const double rounding = 1e-6 * std::pow(static_cast<double>(found.scale), search.norm) * static_cast<double>(values.size());
   RC_ASSERT(error <= best * (1 + 5e-4) + 40 * rounding);
+}
+
+RC_GTEST_PROP(SearchQParams, FindsTheBestOfTheGridByImportance, ()) {
+  const QuantizationArgs args = Args(*rc::gen::inRange(2, 9), *rc::gen::arbitrary<bool>());
+  const uint64_t seed = *rc::gen::arbitrary<uint64_t>();
+  const std::vector<float> values = RandomValues(*rc::gen::inRange<size_t>(1, 140), seed);
+  const std::vector<float> importance = RandomImportance(values.size(), seed);
+  const ClipSearch search{.grid = 20, .max_shrink = 0.95, .norm = *rc::gen::element(2.0, 3.0)};
+  const WeightRange range = RangeOf(values);
+  const QParams found = SearchQParams(values, range, args, DType::kBF16, search, importance);
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 19; ++i) {
+    const float p = 1.0f - static_cast<float>(i) / 20.0f;
+    const QParams candidate = ComputeQParams({range.min * p, range.max * p}, args, DType::kBF16);
+    best = std::min(best, ExactError(values, candidate, args, search.norm, importance));
+  }
+  const double error = ExactError(values, found, args, search.norm, importance);
+  const double rounding = 1e-6 * std::pow(static_cast<double>(found.scale), search.norm) * static_cast<double>(values.size());
+  RC_ASSERT(error <= best * (1 + 5e-4) + 40 * rounding);
+  RC_ASSERT(std::fabs(ClipError(values, found, args, search.norm, importance) - error) <= 1e-4 * error + 40 * rounding);
+}
+
+// Ones are the same bits as none, and where nothing matters nothing is clipped.
+TEST(SearchQParams, ImportanceOfOnesIsNone) {
+  for (const size_t size : {5, 32, 77}) {
+    const std::vector<float> values = RandomValues(size, size), ones(size, 1.0f), zeros(size);
+    const QParams none = SearchQParams(values, RangeOf(values), Args(4, false), DType::kF32, ClipSearch());
+    const QParams one = SearchQParams(values, RangeOf(values), Args(4, false), DType::kF32, ClipSearch(), ones);
+    EXPECT_EQ(one.scale, none.scale);
+    EXPECT_EQ(one.zero_point, none.zero_point);
+    EXPECT_EQ(ClipError(values, none, Args(4, false), 2.4, ones), ClipError(values, none, Args(4, false), 2.4));
+    const QParams zero = SearchQParams(values, RangeOf(values), Args(4, false), DType::kF32, ClipSearch(), zeros);
+    EXPECT_EQ(zero.scale, ComputeQParams(RangeOf(values), Args(4, false), DType::kF32).scale);
+  }
 }
 
 TEST(RoundToDType, RoundsOnce) {

@@ -41,6 +41,25 @@ absl::Status NotFiniteError(MatrixView<const float> weight, int64_t o) {
   return BadFileError("weight[", o, "][", i, "]: expected a finite value, found ", weight.row(o)[i]);
 }
 
+// Divided by its largest, so that sums stay far from the ends of f32. Empty stays empty.
+absl::StatusOr<std::vector<float>> NormalizeImportance(absl::Span<const float> importance, int64_t in) {
+  if (!importance.empty() && static_cast<int64_t>(importance.size()) != in) {
+    return UsageError("importance: expected a number per column, in=", in, ", found ", importance.size());
+  }
+  float largest = 0;
+  for (size_t i = 0; i < importance.size(); ++i) {
+    if (!std::isfinite(importance[i]) || importance[i] < 0) {
+      return UsageError("importance[", i, "]: expected a finite number >= 0, found ", importance[i]);
+    }
+    largest = std::max(largest, importance[i]);
+  }
+  std::vector<float> shares(importance.begin(), importance.end());
+  if (largest > 0) {
+    for (float& share : shares) share /= largest;
+  }
+  return shares;
+}
+
 void LowerTo(std::atomic<int64_t>& minimum, int64_t value) {
   int64_t current = minimum.load(std::memory_order_relaxed);
   while (value < current && !minimum.compare_exchange_weak(current, value, std::memory_order_relaxed)) {
@@ -51,8 +70,8 @@ void LowerTo(std::atomic<int64_t>& minimum, int64_t value) {
 class RowQuantizer {
  public:
   RowQuantizer(MatrixView<const float> weight, const QuantizationArgs& args, DType scale_dtype, const ClipSearch& search,
-               QuantizedTensor& result)
-      : weight_(weight), args_(args), scale_dtype_(scale_dtype), search_(search), result_(result) {}
+               absl::Span<const float> importance, QuantizedTensor& result)
+      : weight_(weight), args_(args), scale_dtype_(scale_dtype), search_(search), importance_(importance), result_(result) {}
 
   // False when a value is not finite.
   bool QuantizeRow(int64_t o) const {
@@ -60,7 +79,7 @@ class RowQuantizer {
       const absl::Span<const float> values = Group(o, group);
       WeightRange range;
       if (!FindRange(values, range)) return false;
-      Store(o, group, SearchQParams(values, range, args_, scale_dtype_, search_));
+      Store(o, group, SearchQParams(values, range, args_, scale_dtype_, search_, Importance(group)));
     }
     return true;
   }
@@ -93,19 +112,25 @@ class RowQuantizer {
     return Row(weight_, o).subspan(static_cast<size_t>(group * result_.group_size), static_cast<size_t>(result_.group_size));
   }
 
+  absl::Span<const float> Importance(int64_t group) const {
+    if (importance_.empty()) return {};
+    return importance_.subspan(static_cast<size_t>(group * result_.group_size), static_cast<size_t>(result_.group_size));
+  }
+
   MatrixView<const float> weight_;
   const QuantizationArgs& args_;
   DType scale_dtype_;
   const ClipSearch& search_;
+  absl::Span<const float> importance_;
   QuantizedTensor& result_;
 };
 
 // Sum over rows of the clipping error, the same for any number of threads.
 double TensorClipError(MatrixView<const float> weight, const QParams& qparams, const QuantizationArgs& args, double norm,
-                       std::vector<double>& row_errors, ThreadPool& pool) {
+                       absl::Span<const float> importance, std::vector<double>& row_errors, ThreadPool& pool) {
   pool.ParallelForDynamic(weight.rows, kRowGrain, [&](int64_t begin, int64_t end, int) {
     for (int64_t o = begin; o < end; ++o) {
-      row_errors[o] = ClipError(Row(weight, o), qparams, args, norm);
+      row_errors[o] = ClipError(Row(weight, o), qparams, args, norm, importance);
     }
   });
   double sum = 0;
@@ -114,7 +139,7 @@ double TensorClipError(MatrixView<const float> weight, const QParams& qparams, c
 }
 
 absl::StatusOr<QParams> SearchTensorQParams(MatrixView<const float> weight, const QuantizationArgs& args, DType scale_dtype,
-                                            const ClipSearch& search, ThreadPool& pool) {
+                                            const ClipSearch& search, absl::Span<const float> importance, ThreadPool& pool) {
   WeightRange range;
   for (int64_t o = 0; o < weight.rows; ++o) {
     WeightRange row;
@@ -124,11 +149,11 @@ absl::StatusOr<QParams> SearchTensorQParams(MatrixView<const float> weight, cons
   QParams best = ComputeQParams(range, args, scale_dtype);
   if (search.num_candidates() == 1 || args.type == QuantizationType::kFloat || !std::isfinite(best.scale)) return best;
   std::vector<double> row_errors(static_cast<size_t>(weight.rows));
-  double best_error = TensorClipError(weight, best, args, search.norm, row_errors, pool);
+  double best_error = TensorClipError(weight, best, args, search.norm, importance, row_errors, pool);
   for (int i = 1; i < search.num_candidates(); ++i) {
     const float p = 1.0f - static_cast<float>(i) / static_cast<float>(search.grid);
     const QParams candidate = ComputeQParams({range.min * p, range.max * p}, args, scale_dtype);
-    const double error = TensorClipError(weight, candidate, args, search.norm, row_errors, pool);
+    const double error = TensorClipError(weight, candidate, args, search.norm, importance, row_errors, pool);
     if (error < best_error) {
       best_error = error;
       best = candidate;
@@ -167,8 +192,9 @@ absl::Status CheckScales(const QuantizedTensor& tensor) {
 }  // namespace
 
 absl::StatusOr<QuantizedTensor> QuantizeWeight(MatrixView<const float> weight, const QuantizationArgs& args, DType scale_dtype,
-                                               const ClipSearch& search, ThreadPool& pool) {
+                                               const ClipSearch& search, ThreadPool& pool, absl::Span<const float> importance) {
   RETURN_IF_ERROR(CheckArgs(weight, args));
+  ASSIGN_OR_RETURN(const std::vector<float> shares, NormalizeImportance(importance, weight.cols));
   QuantizedTensor result;
   result.out = weight.rows;
   result.in = weight.cols;
@@ -179,10 +205,10 @@ absl::StatusOr<QuantizedTensor> QuantizeWeight(MatrixView<const float> weight, c
   result.code.resize(static_cast<size_t>(weight.rows * weight.cols));
   result.scale.resize(static_cast<size_t>(weight.rows * result.num_groups()));
   if (!args.symmetric) result.zero_point.resize(result.scale.size());
-  const RowQuantizer quantizer(weight, args, scale_dtype, search, result);
+  const RowQuantizer quantizer(weight, args, scale_dtype, search, shares, result);
 
   if (args.strategy == QuantizationStrategy::kTensor) {
-    ASSIGN_OR_RETURN(const QParams qparams, SearchTensorQParams(weight, args, scale_dtype, search, pool));
+    ASSIGN_OR_RETURN(const QParams qparams, SearchTensorQParams(weight, args, scale_dtype, search, shares, pool));
     pool.ParallelForDynamic(weight.rows, kRowGrain, [&](int64_t begin, int64_t end, int) {
       for (int64_t o = begin; o < end; ++o) quantizer.Store(o, 0, qparams);
     });

@@ -154,6 +154,55 @@ TEST(QuantizeWeight, NamesTheFirstWeightThatIsNotFinite) {
   }
 }
 
+double WeightedError(const Matrix& weight, const QuantizedTensor& quantized, const std::vector<float>& importance) {
+  double sum = 0;
+  std::vector<float> row(static_cast<size_t>(weight.cols));
+  for (int64_t o = 0; o < weight.rows; ++o) {
+    quantized.DequantizeRow(o, absl::MakeSpan(row));
+    for (int64_t i = 0; i < weight.cols; ++i) {
+      sum += std::pow(std::fabs(static_cast<double>(row[i]) - weight.view().row(o)[i]), 2.4) * static_cast<double>(importance[i]);
+    }
+  }
+  return sum;
+}
+
+// Each group is searched with the importance of its own columns, and a common factor changes nothing.
+TEST(QuantizeWeight, ImportanceLowersTheWeightedError) {
+  const Matrix weight(48, 128, 8);
+  std::vector<float> importance(128);
+  for (size_t i = 0; i < importance.size(); ++i) importance[i] = i % 11 == 3 ? 100.0f : 0.1f;
+  std::vector<float> scaled = importance;
+  for (float& value : scaled) value *= 0x1p70f;
+  ThreadPool pool(1);
+  for (const QuantizationArgs& args : {Args(4, true, QuantizationStrategy::kGroup, 32), Args(3, false, QuantizationStrategy::kChannel),
+                                       Args(2, true, QuantizationStrategy::kTensor)}) {
+    const ClipSearch search{.grid = 50, .max_shrink = 0.6};
+    const QuantizedTensor plain = *Quantize(weight.view(), args, search);
+    const QuantizedTensor weighted = *QuantizeWeight(weight.view(), args, DType::kBF16, search, pool, importance);
+    // A whole tensor has one range, and the important columns are like the others.
+    const double bound = args.strategy == QuantizationStrategy::kTensor ? 1.0 : 0.99;
+    EXPECT_LE(WeightedError(weight, weighted, importance), WeightedError(weight, plain, importance) * bound);
+    EXPECT_EQ(QuantizeWeight(weight.view(), args, DType::kBF16, search, pool, scaled)->code, weighted.code);
+    EXPECT_EQ(QuantizeWeight(weight.view(), args, DType::kBF16, search, pool, std::vector<float>(128, 3.0f))->scale, plain.scale);
+  }
+}
+
+TEST(QuantizeWeight, RefusesAnotherImportance) {
+  const Matrix weight(2, 32, 9);
+  ThreadPool pool(1);
+  const auto message = [&](const std::vector<float>& importance) {
+    const auto result = QuantizeWeight(weight.view(), {}, DType::kBF16, ClipSearch(), pool, importance);
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(result.status().message());
+  };
+  EXPECT_EQ(message(std::vector<float>(31, 1.0f)), "importance: expected a number per column, in=32, found 31");
+  std::vector<float> importance(32, 1.0f);
+  importance[7] = -1.0f;
+  EXPECT_EQ(message(importance), "importance[7]: expected a finite number >= 0, found -1");
+  importance[3] = std::nanf("");
+  EXPECT_EQ(message(importance), "importance[3]: expected a finite number >= 0, found nan");
+}
+
 // Rows of 896 = 2 * 448 and of 448 / 64: scales 2 and 1/64 per channel, 2 per tensor.
 TEST(QuantizeWeight, Fp8HandComputedPerStrategy) {
   const std::vector<float> values = {896.0f, -2.0f, 3.0f, 0.0f, 7.0f, 0.015625f, -1.0f, 0.0234375f};
