@@ -160,26 +160,30 @@ TEST_P(AttentionTest, NaNAndInfiniteValuesReachWhoSeesThem) {
 // tokens. The last two tokens cancel to less than the smallest normal number.
 TEST(TileAttention, ZerosHaveTheSameSignBesideOtherRows) {
   const AttentionShape shape{.num_kv_heads = 1, .group = 1, .head_dim = 32, .num_tokens = 100, .scale = 1.0f};
+  AttentionInput in(shape, 1);
+  std::fill(in.query.begin(), in.query.end(), 0.0f);
+  std::fill(in.key.begin(), in.key.end(), 0.0f);
+  std::fill(in.value.begin(), in.value.end(), 0.0f);
+  std::fill_n(in.value.begin(), 64 * 32, -1.0f);
+  in.key[64 * 32] = in.key[65 * 32] = in.key[65 * 32 + 1] = 1.0f;
+  const auto factor = [](int64_t i) { return 1.0f + static_cast<float>(i) / 128.0f; };
+  for (int64_t i = 0; i < 32; ++i) {
+    in.value[64 * 32 + i] = -0.75f * 0x1p-112f;
+    in.value[65 * 32 + i] = factor(i) * 0x1p-112f;
+  }
+  const PagedCache cache(KvDtype::kBf16, in, 32, 1, 100);
+  float* query = in.query.data() + 84 * shape.query_stride();
   int compared = 0;
-  for (int c = 0; c < 128; ++c) {
-    AttentionInput in(shape, 1);
-    std::fill(in.query.begin(), in.query.end(), 0.0f);
-    std::fill(in.key.begin(), in.key.end(), 0.0f);
-    for (int64_t t = 0; t < 100; ++t) {
-      in.query[t * shape.query_stride()] = 1.0f;
-      std::fill_n(in.value.begin() + t * 32, 32, t < 64 ? -1.0f : 0.0f);
-    }
-    const float near = 1.0f + static_cast<float>(c) / 128.0f;
-    in.key[64 * 32] = 200.0f;
-    in.key[65 * 32] = 200.0f + std::log(0.75f / near);
-    std::fill_n(in.value.begin() + 64 * 32, 32, -0.75f * 0x1p-112f);
-    std::fill_n(in.value.begin() + 65 * 32, 32, near * 0x1p-112f);
-    const PagedCache cache(KvDtype::kBf16, in, 32, 1, 100);
-    for (const OperatorEntry* row : AttentionRows(KvDtype::kBf16, 32)) {
-      if (row->isa != KernelIsa::kAmx) continue;
-      const std::vector<uint16_t> together = RunRows(row, in, cache, 84, 16), alone = RunRows(row, in, cache, 84, 1);
-      ASSERT_EQ(alone, std::vector<uint16_t>(together.begin(), together.begin() + 32)) << c;
-      ++compared;
+  for (int64_t i = 0; i < 32; ++i) {
+    for (int step = -40; step < 40; ++step) {
+      query[0] = 200.0f;
+      query[1] = std::log(0.75f / factor(i)) + static_cast<float>(step) * 0x1p-16f;
+      for (const OperatorEntry* row : AttentionRows(KvDtype::kBf16, 32)) {
+        if (row->isa != KernelIsa::kAmx) continue;
+        const std::vector<uint16_t> together = RunRows(row, in, cache, 84, 16), alone = RunRows(row, in, cache, 84, 1);
+        ASSERT_EQ(alone, std::vector<uint16_t>(together.begin(), together.begin() + 32)) << i << " " << step;
+        ++compared;
+      }
     }
   }
   if (compared == 0) GTEST_SKIP() << "this CPU has no tiles";
