@@ -15,7 +15,8 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kMatricesPerLayer = 7;
+// Of the layers, the embedding and the head.
+int64_t NumMatrices(const DecoderConfig& config) { return config.num_layers * 7 + 2; }
 
 LinearSource SourceOf(const Weight& weight, std::vector<float> bias = {}) {
   return {.name = weight.name,
@@ -70,6 +71,7 @@ class Binder {
   absl::StatusOr<Embedding> BindEmbedding(const std::string& name);
   absl::StatusOr<std::vector<PrepackedPart>> DescribeParts(absl::Span<const LinearPart> parts, const PrepackedLayer& layer);
   absl::StatusOr<Linear> CachedLinear(absl::Span<const LinearPart> parts);
+  absl::StatusOr<Linear> RequestLinear(const PrepackedLayer& layer, absl::Span<const PrepackedPart> parts);
   absl::StatusOr<Embedding> CachedEmbedding(const std::string& name);
   absl::Status BindAttention(DecoderLayer& layer);
   absl::Status BindMlp(DecoderLayer& layer);
@@ -160,9 +162,13 @@ absl::StatusOr<std::vector<PrepackedPart>> Binder::DescribeParts(absl::Span<cons
 absl::StatusOr<Linear> Binder::CachedLinear(absl::Span<const LinearPart> parts) {
   ASSIGN_OR_RETURN(const PrepackedLayer* layer, cache_->Find(parts[0].name));
   ASSIGN_OR_RETURN(const std::vector<PrepackedPart> described, DescribeParts(parts, *layer));
+  return RequestLinear(*layer, described);
+}
+
+absl::StatusOr<Linear> Binder::RequestLinear(const PrepackedLayer& layer, absl::Span<const PrepackedPart> parts) {
   std::vector<absl::Span<uint8_t>> bytes;
-  ASSIGN_OR_RETURN(Linear linear, Linear::FromPrepacked(described, layer->matrices, context_, bytes));
-  for (size_t i = 0; i < bytes.size(); ++i) RETURN_IF_ERROR(cache_->RequestMatrix(parts[0].name, i, bytes[i]));
+  ASSIGN_OR_RETURN(Linear linear, Linear::FromPrepacked(parts, layer.matrices, context_, bytes));
+  for (size_t i = 0; i < bytes.size(); ++i) RETURN_IF_ERROR(cache_->RequestMatrix(parts[0].storage.name, i, bytes[i]));
   return linear;
 }
 
@@ -171,7 +177,7 @@ absl::StatusOr<Embedding> Binder::CachedEmbedding(const std::string& name) {
   ASSIGN_OR_RETURN(const PrepackedLayer* layer, cache_->Find(name));
   ASSIGN_OR_RETURN(const std::vector<PrepackedPart> described, DescribeParts({&part, 1}, *layer));
   if (!described[0].shape.dense()) {
-    ASSIGN_OR_RETURN(Linear matrix, CachedLinear({&part, 1}));
+    ASSIGN_OR_RETURN(Linear matrix, RequestLinear(*layer, described));
     return Embedding::OfMatrix(described[0].storage, std::move(matrix));
   }
   absl::Span<uint8_t> bytes;
@@ -280,7 +286,7 @@ absl::Status BindInParallel(const ArtifactReader& reader, const DecoderConfig& c
 // Everything but the bytes of the matrices, which takes no time, then those bytes in one go.
 absl::Status BindFromCache(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map, const ComputeContext& context,
                            const std::function<void(int64_t, int64_t)>& progress, PrepackCache& cache, BoundDecoder& out) {
-  const int64_t matrices = config.num_layers * kMatricesPerLayer + 2;
+  const int64_t matrices = NumMatrices(config);
   LoadProgress silent(matrices, nullptr);
   Binder binder(reader, config, map, context, silent, &cache);
   RETURN_IF_ERROR(binder.BindEmbeddingAndHead(out));
@@ -306,7 +312,7 @@ absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const Dec
   if (cache != nullptr) {
     RETURN_IF_ERROR(BindFromCache(reader, config, map, context, progress, *cache, out));
   } else {
-    LoadProgress matrices(config.num_layers * kMatricesPerLayer + 2, progress);
+    LoadProgress matrices(NumMatrices(config), progress);
     RETURN_IF_ERROR(BindInParallel(reader, config, map, context, matrices, out));
   }
   std::vector<TensorDataPath> layer_paths;

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compression/modifiers/hessian.h"
+#include "compression/modifiers/solver_input.h"
 #include "quantization/quantize_weight.h"
 
 namespace pith {
@@ -17,16 +18,8 @@ constexpr double kGroupEpsilon = 1e-6;  // of the source: added to the largest o
 absl::Status CheckInput(absl::Span<const float> mean_abs_input, absl::Span<const MatrixView<const float>> weights,
                         MatrixView<const float> gram, const AwqOptions& options) {
   if (options.grid < 1) return UsageError("grid: expected at least 1, found ", options.grid);
-  if (weights.empty()) return UsageError("weights: expected at least one, found none");
+  RETURN_IF_ERROR(CheckSharedInput("mean_abs_input", mean_abs_input, weights));
   const int64_t in = static_cast<int64_t>(mean_abs_input.size());
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i].cols != in) return UsageError("weights[", i, "]: expected in=", in, ", found ", weights[i].cols);
-  }
-  for (int64_t i = 0; i < in; ++i) {
-    if (!std::isfinite(mean_abs_input[i]) || mean_abs_input[i] < 0) {
-      return UsageError("mean_abs_input[", i, "]: expected a finite number >= 0, found ", mean_abs_input[i]);
-    }
-  }
   if (!options.tied_columns.empty() && static_cast<int64_t>(options.tied_columns.size()) != in) {
     return UsageError("tied_columns: expected a number per column, in=", in, ", found ", options.tied_columns.size());
   }

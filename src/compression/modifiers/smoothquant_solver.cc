@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compression/blas.h"
+#include "compression/modifiers/solver_input.h"
 #include "kernels/quantize_activation.h"
 #include "quantization/quantize_weight.h"
 
@@ -24,16 +25,8 @@ absl::Status CheckInput(absl::Span<const float> max_abs_input, absl::Span<const 
   if (options.alpha.has_value() && !(*options.alpha >= 0 && *options.alpha <= 1)) {
     return UsageError("alpha: expected 0 to 1, found ", *options.alpha);
   }
-  if (weights.empty()) return UsageError("weights: expected at least one, found none");
+  RETURN_IF_ERROR(CheckSharedInput("max_abs_input", max_abs_input, weights));
   const int64_t in = static_cast<int64_t>(max_abs_input.size());
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i].cols != in) return UsageError("weights[", i, "]: expected in=", in, ", found ", weights[i].cols);
-  }
-  for (int64_t i = 0; i < in; ++i) {
-    if (!std::isfinite(max_abs_input[i]) || max_abs_input[i] < 0) {
-      return UsageError("max_abs_input[", i, "]: expected a finite number >= 0, found ", max_abs_input[i]);
-    }
-  }
   if (rows.rows == 0) {
     return options.alpha.has_value() ? absl::OkStatus() : UsageError("rows: expected some to search alpha with, found none");
   }

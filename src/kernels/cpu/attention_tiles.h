@@ -78,6 +78,11 @@ inline AttentionTile CarveScratch(const AttentionParams& p) {
   return tile;
 }
 
+// head_dim floats: query q of the tile.
+inline const float* QueryOf(const AttentionParams& p, const AttentionTile& tile, int64_t q) {
+  return p.query + (tile.row + q / tile.group) * p.query_stride + (tile.kv_head * tile.group + q % tile.group) * tile.head_dim;
+}
+
 // Where the tokens of a chunk lie: byte offsets of their elements and of their scales from the head's first key (and value).
 struct ChunkTokens {
   int64_t offset[kAttentionChunk];

@@ -66,8 +66,7 @@ template <typename Format> struct AmxLanes : Avx512State {
     Configure(4 * kTileRows, TileOf(tile, 0).rows);
     const __m512 scale = _mm512_set1_ps(p.scale * kLog2E);
     for (int64_t q = 0; q < tile.num_rows * tile.group; ++q) {
-      const float* in = p.query + (tile.row + q / tile.group) * p.query_stride +
-                        (tile.kv_head * tile.group + q % tile.group) * tile.head_dim;
+      const float* in = QueryOf(p, tile, q);
       auto* out = reinterpret_cast<uint16_t*>(tile.query + q * tile.query_stride());
       for (int64_t i = 0; i < tile.head_dim; i += 32) {
         Split(_mm512_mul_ps(_mm512_loadu_ps(in + i), scale), _mm512_mul_ps(_mm512_loadu_ps(in + i + 16), scale), out + i,

@@ -130,8 +130,7 @@ template <typename Format> struct Avx2Lanes : RangesApart {
   static void Begin(const AttentionParams& p, const AttentionTile& tile) {
     const __m256 scale = _mm256_set1_ps(p.scale);
     for (int64_t q = 0; q < tile.num_rows * tile.group; ++q) {
-      const float* in = p.query + (tile.row + q / tile.group) * p.query_stride +
-                        (tile.kv_head * tile.group + q % tile.group) * tile.head_dim;
+      const float* in = QueryOf(p, tile, q);
       float* out = tile.query + q * tile.query_stride();
       for (int64_t i = 0; i < tile.head_dim; i += 8) _mm256_store_ps(out + i, _mm256_mul_ps(_mm256_loadu_ps(in + i), scale));
     }

@@ -1,30 +1,16 @@
 // Attention over an int8 cache in integers: vpdpbusd for queries x keys and for weights x values. The arithmetic is that of
 // avx512_vnni/attention_int8_lanes.h: queries and weights in two planes of 8 bits, exact integer sums; softmax and state are those of AVX2.
-//   query = query_scale * (256 h + l), h and l signed;  weight = weight_scale * (256 h + l), h and l unsigned
 #include "kernels/attention.h"
+#include "kernels/cpu/attention_int8_planes.h"
 #include "kernels/cpu/avx2/attention_lanes.h"
 #include "kernels/cpu/avx2_vnni/dot_product.h"
 
 namespace pith {
 namespace {
 
-constexpr int kIntegerQueries = 3;       // 3 queries x 2 planes x 2 accumulators, 2 operands, a broadcast: 15 of 16 registers
-constexpr float kQuerySteps = 32512.0f;  // 127 * 256: the high plane stays within [-127, 127]
-constexpr float kWeightSteps = 65535.0f;
-constexpr int64_t kQuads = kAttentionChunk / 4;
+constexpr int kIntegerQueries = 3;               // 3 queries x 2 planes x 2 accumulators, 2 operands, a broadcast: 15 of 16 registers
 constexpr int64_t kPanelDims = 32;               // values are interleaved by so many dims, in two halves of
 constexpr int64_t kHalfBytes = kQuads * 2 * 32;  // two vectors per quad of tokens
-
-// A query as it lies in tile.query: high plane, low plane, each padded to whole vectors, then where their accumulators start: keys are
-// stored plus 128 (vpdpbusd wants one operand unsigned), so with -128 times the sum of the plane.
-struct QueryPlanes {
-  int8_t* plane[2];
-  int32_t* start;  // [2]
-};
-inline QueryPlanes PlanesOf(const AttentionTile& tile, int64_t query) {
-  auto* high = reinterpret_cast<int8_t*>(tile.query + query * tile.query_stride());
-  return {{high, high + tile.query_stride()}, reinterpret_cast<int32_t*>(high + 2 * tile.query_stride())};
-}
 
 inline __m256i BroadcastFour(const void* in) {
   int32_t four;
@@ -142,9 +128,9 @@ inline void QuantizeWeights(const AttentionTile& tile, int64_t query, int64_t be
     max = _mm256_max_ps(max, w[v]);
   }
   const float largest = ReduceMax(max);
-  const bool zero = largest < kKvSmallest;
-  tile.weight_scale[query] = _mm256_movemask_ps(nan) != 0 ? __builtin_nanf("") : zero ? 0.0f : largest * (1.0f / kWeightSteps);
-  const __m256 steps = _mm256_set1_ps(zero ? 0.0f : kWeightSteps / largest);
+  const FixedPoint fixed = FixedPointOfWeights(largest, _mm256_movemask_ps(nan) != 0);
+  tile.weight_scale[query] = fixed.scale;
+  const __m256 steps = _mm256_set1_ps(fixed.steps);
   auto* plane = reinterpret_cast<uint8_t*>(score);
   __m256i code[8];
 #pragma GCC unroll 8
@@ -184,11 +170,10 @@ inline void QuantizeQuery(const AttentionTile& tile, int64_t query, const float*
     largest_bits = _mm256_max_epu32(largest_bits, _mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF)));
   }
   const uint32_t bits = LargestOf(largest_bits);
-  const bool zero = bits < 0x0D800000;  // kKvSmallest
+  const FixedPoint fixed = FixedPointOfQuery(bits, factor);
+  tile.query_scale[query] = fixed.scale;
   const bool finite = bits < 0x7F800000;
-  const float largest = __builtin_bit_cast(float, bits);
-  tile.query_scale[query] = !finite ? __builtin_nanf("") : zero ? 0.0f : largest / kQuerySteps * factor;
-  const __m256 steps = _mm256_set1_ps(zero || !finite ? 0.0f : kQuerySteps / largest);
+  const __m256 steps = _mm256_set1_ps(fixed.steps);
   __m256i sum[2] = {};
   for (int64_t i = 0; i < tile.head_dim; i += 8) {
     const __m256 x = finite ? _mm256_loadu_ps(in + i) : _mm256_setzero_ps();
@@ -222,10 +207,7 @@ struct Int8Cache {
 
 struct VnniLanes : Avx2Lanes<Int8Cache> {
   static void Begin(const AttentionParams& p, const AttentionTile& tile) {
-    for (int64_t q = 0; q < tile.num_rows * tile.group; ++q) {
-      const int64_t head = tile.kv_head * tile.group + q % tile.group;
-      QuantizeQuery(tile, q, p.query + (tile.row + q / tile.group) * p.query_stride + head * tile.head_dim, p.scale);
-    }
+    for (int64_t q = 0; q < tile.num_rows * tile.group; ++q) QuantizeQuery(tile, q, QueryOf(p, tile, q), p.scale);
   }
 
   // key[i][t] <- dims 4 i .. 4 i + 3 of token t, plus 128; values by quads of tokens.

@@ -118,8 +118,7 @@ template <typename Format> struct Avx512Lanes : Avx512State {
   static void Begin(const AttentionParams& p, const AttentionTile& tile) {
     const __m512 scale = _mm512_set1_ps(p.scale * kLog2E);
     for (int64_t q = 0; q < tile.num_rows * tile.group; ++q) {
-      const float* in = p.query + (tile.row + q / tile.group) * p.query_stride +
-                        (tile.kv_head * tile.group + q % tile.group) * tile.head_dim;
+      const float* in = QueryOf(p, tile, q);
       float* out = tile.query + q * tile.query_stride();
       for (int64_t i = 0; i < tile.head_dim; i += 16) {
         _mm512_store_ps(out + i, _mm512_mul_ps(_mm512_maskz_loadu_ps(FirstLanes(tile.head_dim - i), in + i), scale));

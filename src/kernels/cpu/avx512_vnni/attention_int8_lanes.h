@@ -1,13 +1,13 @@
 // Attention over an int8 cache in integers: vpdpbusd for queries x keys and for weights x values.
 //
-// Queries become 16-bit fixed point per row and head, weights (times the values' scales) 16-bit fixed point per row, head and chunk, both
-// in two planes of 8 bits, so that nothing is rounded to 8 bits but what the cache holds. Integer sums are exact in any order.
-//   query = query_scale * (256 h + l), h and l signed;  weight = weight_scale * (256 h + l), h and l unsigned
+// Queries become 16-bit fixed point per row and head, weights (times the values' scales) 16-bit fixed point per row, head and chunk
+// (cpu/attention_int8_planes.h), so that nothing is rounded to 8 bits but what the cache holds. Integer sums are exact in any order.
 #pragma once
 
 #include <immintrin.h>
 
 #include "kernels/attention.h"
+#include "kernels/cpu/attention_int8_planes.h"
 #include "kernels/cpu/attention_tiles.h"
 #include "kernels/cpu/avx512/attention_state.h"
 #include "kernels/cpu/avx512/transpose.h"
@@ -16,25 +16,11 @@
 namespace pith {
 namespace {
 
-constexpr int kQueriesTogether = 3;      // 3 queries x 2 planes x 4 accumulators, 4 operands, a broadcast: 29 of 32 registers
-constexpr float kQuerySteps = 32512.0f;  // 127 * 256: the high plane stays within [-127, 127]
-constexpr float kWeightSteps = 65535.0f;
-constexpr int64_t kQuads = kAttentionChunk / 4;
+constexpr int kQueriesTogether = 3;  // 3 queries x 2 planes x 4 accumulators, 4 operands, a broadcast: 29 of 32 registers
 
 // acc += four products of unsigned and signed bytes per dword. The intrinsic makes GCC 12 copy and spill its accumulators.
 inline void AddProducts(__m512i& acc, __m512i unsigned_bytes, __m512i signed_bytes) {
   asm("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(unsigned_bytes), "v"(signed_bytes));
-}
-
-// A query as it lies in tile.query: high plane, low plane, each padded to whole vectors, then where their accumulators start: keys are
-// stored plus 128 (vpdpbusd wants one operand unsigned), so with -128 times the sum of the plane.
-struct QueryPlanes {
-  int8_t* plane[2];
-  int32_t* start;  // [2]
-};
-inline QueryPlanes PlanesOf(const AttentionTile& tile, int64_t query) {
-  auto* high = reinterpret_cast<int8_t*>(tile.query + query * tile.query_stride());
-  return {{high, high + tile.query_stride()}, reinterpret_cast<int32_t*>(high + 2 * tile.query_stride())};
 }
 
 // A score from the sums of its planes: exact below 2^24, for head_dim up to 1024.
@@ -141,9 +127,9 @@ inline void QuantizeWeights(const AttentionTile& tile, int64_t query, const Toke
     nan |= _mm512_cmp_ps_mask(w[v], w[v], _CMP_UNORD_Q);
   }
   const float largest = ReduceMax(_mm512_max_ps(_mm512_max_ps(w[0], w[1]), _mm512_max_ps(w[2], w[3])));
-  const bool zero = largest < kKvSmallest;
-  tile.weight_scale[query] = nan != 0 ? __builtin_nanf("") : zero ? 0.0f : largest * (1.0f / kWeightSteps);
-  const __m512 steps = _mm512_set1_ps(zero ? 0.0f : kWeightSteps / largest);
+  const FixedPoint fixed = FixedPointOfWeights(largest, nan != 0);
+  tile.weight_scale[query] = fixed.scale;
+  const __m512 steps = _mm512_set1_ps(fixed.steps);
   auto* plane = reinterpret_cast<uint8_t*>(tile.score + query * kAttentionChunk);
 #pragma GCC unroll 4
   for (int v = 0; v < kTokenVectors; ++v) {
@@ -162,11 +148,10 @@ inline void QuantizeQuery(const AttentionTile& tile, int64_t query, const float*
     largest_bits = _mm512_max_epu32(largest_bits, _mm512_and_si512(bits, _mm512_set1_epi32(0x7FFFFFFF)));
   }
   const uint32_t bits = _mm512_reduce_max_epu32(largest_bits);
-  const bool zero = bits < 0x0D800000;  // kKvSmallest
+  const FixedPoint fixed = FixedPointOfQuery(bits, factor);
+  tile.query_scale[query] = fixed.scale;
   const bool finite = bits < 0x7F800000;
-  const float largest = __builtin_bit_cast(float, bits);
-  tile.query_scale[query] = !finite ? __builtin_nanf("") : zero ? 0.0f : largest / kQuerySteps * factor;
-  const __m512 steps = _mm512_set1_ps(zero || !finite ? 0.0f : kQuerySteps / largest);
+  const __m512 steps = _mm512_set1_ps(fixed.steps);
   __m512i sum[2] = {};
   for (int64_t i = 0; i < tile.query_stride(); i += 16) {
     const __m512 x = _mm512_maskz_loadu_ps(FirstLanes(finite ? tile.head_dim - i : 0), in + i);
@@ -197,10 +182,7 @@ struct VnniLanes : Avx512State {
   static constexpr bool kScaled = true;
 
   static void Begin(const AttentionParams& p, const AttentionTile& tile) {
-    for (int64_t q = 0; q < tile.num_rows * tile.group; ++q) {
-      const int64_t head = tile.kv_head * tile.group + q % tile.group;
-      QuantizeQuery(tile, q, p.query + (tile.row + q / tile.group) * p.query_stride + head * tile.head_dim, p.scale * kLog2E);
-    }
+    for (int64_t q = 0; q < tile.num_rows * tile.group; ++q) QuantizeQuery(tile, q, QueryOf(p, tile, q), p.scale * kLog2E);
   }
 
   // key[i][t] <- dims 4 i .. 4 i + 3 of token t, plus 128; values by quads of tokens.
