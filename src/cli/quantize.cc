@@ -3,19 +3,23 @@
 #include "absl/strings/str_join.h"
 #include "artifact/artifact_reader.h"
 #include "artifact/artifact_writer.h"
+#include "base/log.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/commands.h"
+#include "cli/model_bundle.h"
 #include "cli/version.h"
+#include "compression/modifier.h"
 #include "compression/session.h"
 
 namespace pith {
 namespace {
 
 struct Options {
-  std::string model, output, scheme = "W4A16", method = "rtn", group_size = "auto";
+  std::string model, output, scheme = "W4A16", method = "rtn", group_size = "auto", calibration;
+  CalibrationOptions samples;
   std::vector<std::string> ignore;
-  bool no_clip_search = false, dry_run = false;
+  bool no_clip_search = false, dry_run = false, resume = false, strict = false;
   uint64_t seed = 0;
 };
 
@@ -34,9 +38,14 @@ std::string DescribeActivations(const QuantizationScheme& scheme) {
 std::string SchemeNames() {
   std::vector<absl::string_view> names;
   for (const QuantizationScheme& scheme : PresetSchemes()) {
-    if (scheme.weights.has_value() && !scheme.NeedsCalibration()) names.push_back(scheme.name);
+    if (scheme.weights.has_value()) names.push_back(scheme.name);
   }
   return absl::StrJoin(names, ", ");
+}
+
+std::string MethodNames() {
+  const auto describe = [](std::string* out, const MethodRow& row) { absl::StrAppend(out, row.name, ": ", row.summary); };
+  return absl::StrCat(absl::StrJoin(Methods(), "; ", describe), "; auto: the best known for the scheme");
 }
 
 std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
@@ -90,6 +99,16 @@ std::string Summary(const CompressionReport& report, const std::string& output) 
                          worst_name);
 }
 
+// The errors of hidden states behind the last layer, where they were measured.
+std::string BlockSummary(const CompressionReport& report) {
+  if (report.blocks.empty()) return "";
+  double local = 0;
+  for (const BlockReport& block : report.blocks) local += block.local.relative / static_cast<double>(report.blocks.size());
+  const OutputError& last = report.blocks.back().accumulated;
+  return absl::StrFormat("hidden states: relative error %.4f per layer on average; behind the last %.4f, SQNR %.1f dB, cosine %.4f\n",
+                         local, last.relative, last.sqnr_db, last.cosine);
+}
+
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(const Recipe recipe,
                    MakeRecipe(options.scheme, options.method, options.group_size, options.ignore, !options.no_clip_search, options.seed));
@@ -106,7 +125,15 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
   std::optional<Progress> progress;
   std::string phase;
-  CompressionOptions compression{.pith_version = kVersion};
+  CompressionOptions compression{.pith_version = kVersion, .resume = options.resume};
+  std::optional<CalibrationData> calibration;
+  if (!options.calibration.empty()) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(reader->tokenizer_files()));
+    CalibrationOptions samples = options.samples;
+    samples.seed = options.seed;
+    ASSIGN_OR_RETURN(calibration, LoadCalibrationData(options.calibration, *tokenizer, samples));
+    compression.calibration = &*calibration;
+  }
   compression.progress = [&](absl::string_view name, int64_t done, int64_t total) {
     if (phase != name) {
       phase = std::string(name);
@@ -118,9 +145,13 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   };
   ASSIGN_OR_RETURN(const CompressionReport report, Compress(*reader, recipe, options.output, pool, compression));
   progress.reset();
-  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Summary(report, options.output)));
+  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Summary(report, options.output) + BlockSummary(report)));
   result["report"] = ToJson(report);
-  return WriteJsonResult(common, result);
+  RETURN_IF_ERROR(WriteJsonResult(common, result));
+  const std::vector<std::string> warnings = report.Warnings();
+  for (const std::string& warning : warnings) spdlog::warn("{}", warning);
+  if (warnings.empty() || !options.strict) return absl::OkStatus();
+  return RefusedError("--strict: expected a run without warnings, found ", warnings.size());
 }
 
 }  // namespace
@@ -130,7 +161,15 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("model", options->model, "dense model: a Hugging Face directory (pith convert makes one from GGUF)")->required();
   app.add_option("-o,--output", options->output, "new directory to write")->required();
   app.add_option("--scheme", options->scheme, SchemeNames())->capture_default_str();
-  app.add_option("--method", options->method, "rtn: round to nearest with a searched clipping range")->capture_default_str();
+  app.add_option("--method", options->method, MethodNames())->capture_default_str();
+  app.add_option("--calibration", options->calibration,
+                 "text that methods with calibration are fed: a .txt or .jsonl file, or a folder of them");
+  app.add_option("--num-samples", options->samples.num_samples, "samples drawn from it")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app.add_option("--sequence-length", options->samples.sequence_length, "tokens of a sample")
+      ->check(CLI::Range(2, 65536))
+      ->capture_default_str();
   app.add_option("--group-size", options->group_size,
                  "auto (what the scheme has: channels, blocks, or groups of the largest power of two <= 128 that divides every row), a "
                  "number, channel or tensor")
@@ -138,6 +177,8 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("--ignore", options->ignore, "modules to leave as they are, beside lm_head: a name, or re: and a regular expression");
   app.add_flag("--no-clip-search", options->no_clip_search, "scales from the largest weight alone");
   app.add_flag("--dry-run", options->dry_run, "show what would be written, and stop");
+  app.add_flag("--resume", options->resume, "continue what an interrupted run of the same output left in OUTPUT.unfinished");
+  app.add_flag("--strict", options->strict, "exit 3 when something did not go as asked (warnings); the output is kept");
   AddSeedFlag(app, options->seed, "seed of methods that draw");
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }

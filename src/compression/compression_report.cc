@@ -1,10 +1,74 @@
 #include "compression/compression_report.h"
 
 #include <cmath>
+#include <limits>
 
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
 #include "quantization/reference.h"
 
 namespace pith {
+namespace {
+
+constexpr double kLargest = std::numeric_limits<double>::max();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Infinite decibels have no number in JSON.
+OrderedJson Decibels(double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); }
+
+absl::StatusOr<double> GetDecibels(const Json& object, absl::string_view key) {
+  if (FindMember(object, key) == nullptr) return kInfinity;  // null, or absent
+  return GetDouble(object, key, -kLargest, kLargest);
+}
+
+template <typename Report> OrderedJson ListJson(const std::vector<Report>& reports) {
+  OrderedJson list = OrderedJson::array();
+  for (const Report& report : reports) list.push_back(ToJson(report));
+  return list;
+}
+
+OrderedJson ErrorJson(const OutputError& error) {
+  return {{"relative_error", error.relative}, {"sqnr_db", Decibels(error.sqnr_db)}, {"cosine", error.cosine}};
+}
+
+absl::StatusOr<OutputError> ParseError(const Json& json, absl::string_view key) {
+  const Json* object = FindMember(json, key);
+  if (object == nullptr || !object->is_object()) return BadFileError(key, ": expected an object");
+  OutputError error;
+  ASSIGN_OR_RETURN(error.relative, GetDouble(*object, "relative_error", 0, kLargest));
+  ASSIGN_OR_RETURN(error.sqnr_db, GetDecibels(*object, "sqnr_db"));
+  ASSIGN_OR_RETURN(error.cosine, GetDouble(*object, "cosine", -1.0, 1.0));
+  return error;
+}
+
+}  // namespace
+
+void OutputErrorMeter::Add(absl::Span<const float> expected, absl::Span<const float> found) {
+  CHECK_EQ(expected.size(), found.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double e = expected[i], f = found[i];
+    error_ += (f - e) * (f - e);
+    expected_ += e * e;
+    found_ += f * f;
+    product_ += e * f;
+  }
+}
+
+OutputError OutputErrorMeter::Get() const {
+  if (!(expected_ > 0)) return {};
+  OutputError error{.relative = std::sqrt(error_ / expected_), .sqnr_db = error_ > 0 ? 10 * std::log10(expected_ / error_) : kInfinity};
+  error.cosine = found_ > 0 ? std::fmin(product_ / std::sqrt(expected_ * found_), 1.0) : 0.0;
+  return error;
+}
+
+std::vector<std::string> CompressionReport::Warnings() const {
+  std::vector<std::string> warnings;
+  for (const LayerReport& layer : layers) {
+    for (const std::string& note : layer.notes) warnings.push_back(absl::StrCat(layer.name, ": ", note));
+  }
+  return warnings;
+}
 
 LayerReport MakeLayerReport(const std::string& name, MatrixView<const float> weight, const QuantizedTensor& quantized) {
   const ErrorStatistics error = CompareWeights(weight, quantized);
@@ -19,25 +83,80 @@ LayerReport MakeLayerReport(const std::string& name, MatrixView<const float> wei
 }
 
 OrderedJson ToJson(const LayerReport& report) {
-  return {{"name", report.name},
-          {"shape", {report.out, report.in}},
-          {"bits", report.bits},
-          {"group_size", report.group_size},
-          {"relative_error", report.relative_error},
-          {"sqnr_db", std::isfinite(report.sqnr_db) ? OrderedJson(report.sqnr_db) : OrderedJson(nullptr)},
-          {"max_abs_error", report.max_abs_error}};
+  OrderedJson json = {{"name", report.name},
+                      {"shape", {report.out, report.in}},
+                      {"bits", report.bits},
+                      {"group_size", report.group_size},
+                      {"relative_error", report.relative_error},
+                      {"sqnr_db", Decibels(report.sqnr_db)},
+                      {"max_abs_error", report.max_abs_error}};
+  if (report.output_error_vs_rtn > 0) json["output_error_vs_rtn"] = report.output_error_vs_rtn;
+  if (!report.notes.empty()) json["notes"] = report.notes;
+  return json;
+}
+
+OrderedJson ToJson(const BlockReport& report) {
+  return {{"layer", report.layer}, {"local", ErrorJson(report.local)}, {"accumulated", ErrorJson(report.accumulated)}};
+}
+
+OrderedJson ToJson(const ScaledInputReport& report) {
+  return {{"input", report.input}, {"choice", report.choice}, {"error_ratio", report.error_ratio}};
 }
 
 OrderedJson ToJson(const CompressionReport& report) {
-  OrderedJson layers = OrderedJson::array();
-  for (const LayerReport& layer : report.layers) layers.push_back(ToJson(layer));
   return {{"group_size", report.group_size == 0 ? OrderedJson(nullptr) : OrderedJson(report.group_size)},
           {"input_bytes", report.input_bytes},
           {"output_bytes", report.output_bytes},
           {"quantized_weights", report.quantized_weights},
           {"kept_weights", report.kept_weights},
+          {"resumed_layers", report.resumed_layers},
           {"seconds", report.seconds},
-          {"layers", layers}};
+          {"warnings", report.Warnings()},
+          {"blocks", ListJson(report.blocks)},
+          {"scaled_inputs", ListJson(report.scaled_inputs)},
+          {"layers", ListJson(report.layers)}};
+}
+
+absl::StatusOr<LayerReport> ParseLayerReport(const Json& json) {
+  constexpr int64_t kMaxSize = int64_t{1} << 40;
+  LayerReport report;
+  ASSIGN_OR_RETURN(report.name, GetString(json, "name"));
+  const Json* shape = FindMember(json, "shape");
+  if (shape == nullptr || !shape->is_array() || shape->size() != 2 || !(*shape)[0].is_number_integer() ||
+      !(*shape)[1].is_number_integer()) {
+    return BadFileError("shape: expected two integers");
+  }
+  report.out = (*shape)[0].get<int64_t>();
+  report.in = (*shape)[1].get<int64_t>();
+  ASSIGN_OR_RETURN(const int64_t bits, GetInt(json, "bits", 1, 32));
+  report.bits = static_cast<int>(bits);
+  ASSIGN_OR_RETURN(report.group_size, GetInt(json, "group_size", 0, kMaxSize));
+  ASSIGN_OR_RETURN(report.relative_error, GetDouble(json, "relative_error", 0, kLargest));
+  ASSIGN_OR_RETURN(report.sqnr_db, GetDecibels(json, "sqnr_db"));
+  ASSIGN_OR_RETURN(report.max_abs_error, GetDouble(json, "max_abs_error", 0, kLargest));
+  ASSIGN_OR_RETURN(report.output_error_vs_rtn, GetDouble(json, "output_error_vs_rtn", 0, kLargest, 0.0));
+  const Json* notes = FindMember(json, "notes");
+  for (size_t i = 0; notes != nullptr && i < notes->size(); ++i) {
+    if (!(*notes)[i].is_string()) return BadFileError("notes: expected strings");
+    report.notes.push_back((*notes)[i].get<std::string>());
+  }
+  return report;
+}
+
+absl::StatusOr<BlockReport> ParseBlockReport(const Json& json) {
+  BlockReport report;
+  ASSIGN_OR_RETURN(report.layer, GetInt(json, "layer", 0, int64_t{1} << 20));
+  ASSIGN_OR_RETURN(report.local, ParseError(json, "local"));
+  ASSIGN_OR_RETURN(report.accumulated, ParseError(json, "accumulated"));
+  return report;
+}
+
+absl::StatusOr<ScaledInputReport> ParseScaledInputReport(const Json& json) {
+  ScaledInputReport report;
+  ASSIGN_OR_RETURN(report.input, GetString(json, "input"));
+  ASSIGN_OR_RETURN(report.choice, GetString(json, "choice"));
+  ASSIGN_OR_RETURN(report.error_ratio, GetDouble(json, "error_ratio", 0, kLargest));
+  return report;
 }
 
 }  // namespace pith

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "base/json.h"
 #include "quantization/quantized_tensor.h"
 #include "tensor/tensor.h"
@@ -15,23 +17,70 @@ struct LayerReport {
   std::string name;
   int64_t out = 0, in = 0, group_size = 0;
   int bits = 0;
-  double relative_error = 0;  // ||dequantized - weight|| / ||weight||
+  double relative_error = 0;  // ||dequantized - weight|| / ||weight||, of weights with the scales of channels that were folded in
   double sqnr_db = 0;         // infinite when exact
   double max_abs_error = 0;
+  // Of GPTQ: the error of the module's output over that of rounding to nearest with the scales it began with; 0: not measured.
+  double output_error_vs_rtn = 0;
+  std::vector<std::string> notes;  // what did not go as asked: "damping raised from 0.01 to 0.04"
+};
+
+// How far outputs are from what they should be.
+struct OutputError {
+  double relative = 0;  // ||found - expected|| / ||expected||
+  double sqnr_db = 0;   // infinite when exact
+  double cosine = 1;
+};
+
+// Sums for an OutputError.
+class OutputErrorMeter {
+ public:
+  void Add(absl::Span<const float> expected, absl::Span<const float> found);
+  OutputError Get() const;
+
+ private:
+  double error_ = 0, expected_ = 0, found_ = 0, product_ = 0;
+};
+
+// The hidden states behind one decoder layer, over a sample of the calibration sequences.
+struct BlockReport {
+  int64_t layer = 0;
+  OutputError local;        // from the same input: that of the quantized layers before
+  OutputError accumulated;  // beside the dense model
+};
+
+// Channel scales that were folded in.
+struct ScaledInputReport {
+  std::string input;         // the first module that reads it
+  std::string choice;        // "ratio 0.35"
+  double error_ratio = 1.0;  // the method's own measure over that without scales
 };
 
 struct CompressionReport {
   std::vector<LayerReport> layers;
+  std::vector<ScaledInputReport> scaled_inputs;
+  std::vector<BlockReport> blocks;                  // empty without calibration data
   int group_size = 0;                               // resolved; 0 when scales are per channel or tensor
   int64_t input_bytes = 0;                          // tensors of the source
   int64_t output_bytes = 0;                         // tensors of the artifact
   int64_t quantized_weights = 0, kept_weights = 0;  // elements
+  int64_t resumed_layers = 0;                       // taken over from an unfinished run
   double seconds = 0;
+
+  // One line per thing that did not go as asked, with its module.
+  std::vector<std::string> Warnings() const;
 };
 
 LayerReport MakeLayerReport(const std::string& name, MatrixView<const float> weight, const QuantizedTensor& quantized);
 
 OrderedJson ToJson(const LayerReport& report);
+OrderedJson ToJson(const BlockReport& report);
+OrderedJson ToJson(const ScaledInputReport& report);
 OrderedJson ToJson(const CompressionReport& report);
+
+// The inverse. Errors: kDataLoss for a missing or mistyped field.
+absl::StatusOr<LayerReport> ParseLayerReport(const Json& json);
+absl::StatusOr<BlockReport> ParseBlockReport(const Json& json);
+absl::StatusOr<ScaledInputReport> ParseScaledInputReport(const Json& json);
 
 }  // namespace pith

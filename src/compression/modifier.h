@@ -1,17 +1,21 @@
-// A quantization method as a pipeline sees it: hooks here, pure mathematics in a solver beside it.
+// The parts of a quantization method as a pipeline sees them: hooks here, pure mathematics in a solver beside each.
 //
-// Life of a modifier: Initialize once; then per layer, in model order, ObserveLayerInput for every batch of calibration rows (when it
-// RequiresCalibrationData) and QuantizeLayer; Finalize once. One pipeline drives it from one thread; QuantizeLayer may use the pool.
+// A method is an optional InputScaler and a WeightQuantizer. A pipeline drives them from one thread, decoder layer by decoder layer:
+// BeginLayer of both; for each input that can be scaled, Search with the modules that read it; then Quantize for each linear module, whose
+// weights and statistics have been scaled by then. Statistics are collected once, by the pipeline, at the level the parts need. Either
+// part may use the pool, and must give the same bits for any number of threads.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/thread_pool.h"
 #include "compression/compression_report.h"
+#include "compression/input_statistics.h"
 #include "compression/recipe.h"
 #include "quantization/quantized_tensor.h"
 #include "tensor/tensor.h"
@@ -22,7 +26,8 @@ namespace pith {
 struct LinearLayer {
   std::string name;                  // "model.layers.0.self_attn.q_proj"
   MatrixView<const float> weight;    // [out, in], finite
-  DType model_dtype = DType::kBF16;  // scales are stored in it
+  QuantizationArgs args;             // with strategy and group size resolved
+  DType scale_dtype = DType::kBF16;  // what scales are stored in
 };
 
 struct QuantizedLayer {
@@ -30,27 +35,55 @@ struct QuantizedLayer {
   LayerReport report;
 };
 
-class Modifier {
+// Chooses the codes of a weight matrix.
+class WeightQuantizer {
  public:
-  virtual ~Modifier() = default;
-  virtual bool RequiresCalibrationData() const = 0;
-  // `args`: the scheme's weights with its strategy and group size resolved.
-  virtual absl::Status Initialize(const Recipe& recipe, const QuantizationArgs& args) = 0;
-  // Rows [num_rows, in] of f32 that flow into the layer.
-  virtual absl::Status ObserveLayerInput(absl::string_view layer, MatrixView<const float> rows) = 0;
-  virtual absl::StatusOr<QuantizedLayer> QuantizeLayer(const LinearLayer& layer, ThreadPool& pool) = 0;
-  virtual absl::Status Finalize() = 0;
+  virtual ~WeightQuantizer() = default;
+  // What it cannot do without. kNone: statistics are welcome, and null otherwise.
+  virtual StatisticsLevel needs() const = 0;
+  // What is known of the layer before is no longer needed.
+  virtual void BeginLayer() {}
+  // `input`: of the rows that flow into the layer, or null.
+  virtual absl::StatusOr<QuantizedLayer> Quantize(const LinearLayer& layer, InputStatistics* input, ThreadPool& pool) = 0;
 };
 
-struct ModifierRow {
-  absl::string_view name;  // "rtn"
+// An input and all linear modules that read it.
+struct SharedInput {
+  std::string name;  // for messages: the first of the modules
+  InputStatistics* statistics = nullptr;
+  std::vector<MatrixView<const float>> weights;  // [out_i, in] each
+  QuantizationArgs args;                         // of all of them
+  DType scale_dtype = DType::kBF16;
+  std::vector<int32_t> tied_columns;  // AwqOptions::tied_columns
+};
+
+struct InputScales {
+  std::vector<float> scales;  // [in], > 0: weights are multiplied by them, the input is divided; empty: best left alone
+  std::string choice;         // "ratio 0.35", for the report
+  double error_ratio = 1;     // the method's own error over that without scales
+};
+
+// Moves size between the channels of an input and the weights that read it.
+class InputScaler {
+ public:
+  virtual ~InputScaler() = default;
+  virtual StatisticsLevel needs() const = 0;
+  virtual absl::StatusOr<InputScales> Search(const SharedInput& input, ThreadPool& pool) = 0;
+};
+
+struct MethodRow {
+  absl::string_view name;  // "awq+gptq"
   absl::string_view summary;
-  std::unique_ptr<Modifier> (*make)();
+  // Null: the method scales nothing. Both may refuse the recipe.
+  absl::StatusOr<std::unique_ptr<InputScaler>> (*make_scaler)(const Recipe& recipe);
+  absl::StatusOr<std::unique_ptr<WeightQuantizer>> (*make_quantizer)(const Recipe& recipe);
 };
 
-// THE TABLE of methods (modifiers/modifier_table.cc).
-absl::Span<const ModifierRow> Modifiers();
+// THE TABLE of methods (modifiers/method_table.cc).
+absl::Span<const MethodRow> Methods();
 // Errors: kUnimplemented with the known names.
-absl::StatusOr<const ModifierRow*> FindModifier(absl::string_view name);
+absl::StatusOr<const MethodRow*> FindMethod(absl::string_view name);
+// The best known method for a scheme with quantized weights: a row of the table.
+absl::string_view BestMethod(const QuantizationScheme& scheme);
 
 }  // namespace pith

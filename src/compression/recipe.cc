@@ -31,12 +31,10 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
   if (!recipe.scheme.weights.has_value()) {
     return UsageError("--scheme ", recipe.scheme.name, ": expected a scheme that quantizes weights; pith convert writes bf16");
   }
-  if (recipe.scheme.NeedsCalibration()) {
-    return NotSupportedError("--scheme ", recipe.scheme.name, ": its ", DescribeInput(*recipe.scheme.input_activations),
-                             " activations need scales from calibration, which there is not; artifacts that have them run");
-  }
-  RETURN_IF_ERROR(FindModifier(method).status());
-  recipe.method = method;
+  recipe.method = method == "auto" ? std::string(BestMethod(recipe.scheme)) : method;
+  ASSIGN_OR_RETURN(const MethodRow* row, FindMethod(recipe.method));
+  if (row->make_scaler != nullptr) RETURN_IF_ERROR(row->make_scaler(recipe).status());
+  RETURN_IF_ERROR(row->make_quantizer(recipe).status());
   RETURN_IF_ERROR(ParseGroupSize(group_size, recipe));
   for (const std::string& entry : ignore) {
     const absl::Status parsed = ModulePattern::Parse(entry).status();
@@ -56,6 +54,10 @@ OrderedJson ToJson(const Recipe& recipe) {
           {"ignore", recipe.ignore},
           {"clip_search",
            {{"grid", recipe.clip_search.grid}, {"max_shrink", recipe.clip_search.max_shrink}, {"norm", recipe.clip_search.norm}}},
+          {"damping", recipe.damping},
+          {"activation_order", recipe.activation_order},
+          {"refit_scales", recipe.refit_scales},
+          {"smoothing_strength", recipe.smoothing_strength.has_value() ? OrderedJson(*recipe.smoothing_strength) : OrderedJson("searched")},
           {"seed", recipe.seed}};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,18 +15,21 @@ namespace pith {
 
 struct Recipe {
   QuantizationScheme scheme;                                     // as in the table of presets
-  std::string method = "rtn";                                    // a row of modifier_table.cc
+  std::string method = "rtn";                                    // a row of modifiers/method_table.cc
   QuantizationStrategy strategy = QuantizationStrategy::kGroup;  // of the weights
   int group_size = 0;                                            // with kGroup; 0: ResolveGroupSize chooses
   std::vector<std::string> ignore = {"lm_head"};                 // module names, class names, "re:..." patterns
   ClipSearch clip_search;                                        // kNoClipSearch: scales from the range alone
+  double damping = 0.01;                                         // GptqOptions
+  bool activation_order = true, refit_scales = true;             // GptqOptions
+  std::optional<double> smoothing_strength;                      // SmoothQuantOptions::alpha; else searched
   uint64_t seed = 0;                                             // of whatever the method draws
 };
 
 // `group_size` is "auto" (what the scheme has: groups, of the size that ResolveGroupSize chooses, channels or blocks), "channel", "tensor"
-// or a number. Float codes are never searched for a clipping range (qparams.h). Errors: kInvalidArgument for another text or an entry of
-// `ignore` that is no pattern; kUnimplemented for an unknown scheme or method, with the known ones, and for a scheme that needs
-// calibration.
+// or a number. `method` is a row of the table of methods, or "auto": the best known for the scheme (BestMethod). Float codes are never
+// searched for a clipping range (qparams.h). Errors: kInvalidArgument for another text or an entry of `ignore` that is no pattern;
+// kUnimplemented for an unknown scheme or method, with the known ones, and for a method that does not go with the scheme.
 absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& method, const std::string& group_size,
                                   const std::vector<std::string>& ignore, bool clip_search, uint64_t seed);
 

@@ -6,11 +6,15 @@
 #include "absl/strings/match.h"
 #include "artifact/module_names.h"
 #include "base/status.h"
+#include "compression/checkpoint.h"
 #include "compression/modifier.h"
-#include "compression/pipelines/data_free.h"
+#include "compression/pipelines/layer_quantizer.h"
+#include "compression/pipelines/sequential.h"
+#include "compression/stage.h"
 #include "model/decoder_config.h"
 #include "model/weight_check.h"
 #include "quantization/formats/format_table.h"
+#include "quantization/formats/input_scale.h"
 #include "quantization/module_pattern.h"
 
 namespace pith {
@@ -163,6 +167,85 @@ absl::Status WriteSideFiles(const ArtifactReader& reader, const CompressionPlan&
   return writer.CopySideFiles(reader.path());
 }
 
+// What the manifest records of the recipe, and of the data where there are any.
+OrderedJson RecipeJson(const Recipe& recipe, const CalibrationData* calibration) {
+  OrderedJson json = ToJson(recipe);
+  json["calibration"] = calibration == nullptr ? OrderedJson(nullptr) : ToJson(*calibration);
+  return json;
+}
+
+// Whatever decides the bytes of the artifact.
+absl::StatusOr<OrderedJson> RunIdentity(const std::string& fingerprint, const OrderedJson& recipe, const CompressionOptions& options) {
+  ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
+  return OrderedJson{{"pith_version", options.pith_version},
+                     {"model_fingerprint", fingerprint},
+                     {"instruction_set", std::string(IsaName(isa))},
+                     {"recipe", recipe}};
+}
+
+absl::Status TakeResult(StageResult result, ArtifactWriter& writer, CompressionReport& report) {
+  for (const NamedTensor& entry : result.tensors) RETURN_IF_ERROR(writer.WriteTensor(entry.name, entry.tensor.view().bytes()));
+  std::move(result.layers.begin(), result.layers.end(), std::back_inserter(report.layers));
+  std::move(result.scaled_inputs.begin(), result.scaled_inputs.end(), std::back_inserter(report.scaled_inputs));
+  if (result.block.has_value()) report.blocks.push_back(*result.block);
+  return absl::OkStatus();
+}
+
+void CountWeights(const CompressionPlan& plan, CompressionReport& report) {
+  for (const PlannedModule& module : plan.modules) {
+    (module.quantized ? report.quantized_weights : report.kept_weights) += module.quantized ? module.out * module.in
+                                                                                            : NumElements(module.tensors.front().shape);
+  }
+  for (const TensorSpec& spec : plan.plain_tensors) report.kept_weights += NumElements(spec.shape);
+}
+
+absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const CompressionPlan& plan, Checkpoint& checkpoint,
+                       ArtifactWriter& writer, ThreadPool& pool, const CompressionOptions& options, CompressionReport& report) {
+  ASSIGN_OR_RETURN(const MethodRow* method, FindMethod(recipe.method));
+  std::unique_ptr<InputScaler> scaler;
+  if (method->make_scaler != nullptr) {
+    ASSIGN_OR_RETURN(scaler, method->make_scaler(recipe));
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<WeightQuantizer> quantizer, method->make_quantizer(recipe));
+  int64_t done = 0;
+  const CompressionProgress progress = [&](int64_t modules) {
+    done += modules;
+    return options.progress ? options.progress("quantizing", done, static_cast<int64_t>(plan.modules.size())) : absl::OkStatus();
+  };
+  report.resumed_layers = checkpoint.num_done();
+  std::unique_ptr<SequentialPipeline> pipeline;
+  if (options.calibration != nullptr) {
+    ASSIGN_OR_RETURN(pipeline, SequentialPipeline::Create({.reader = reader,
+                                                           .plan = plan,
+                                                           .data = *options.calibration,
+                                                           .scaler = scaler.get(),
+                                                           .quantizer = *quantizer,
+                                                           .pool = pool,
+                                                           .file = [&](const std::string& name) { return checkpoint.File(name); }}));
+    RETURN_IF_ERROR(pipeline->Begin(checkpoint.num_done()));
+  }
+  for (const Stage& stage : SplitStages(plan)) {
+    if (stage.layer < 0) {  // copies mostly, and quick: made again rather than kept
+      ASSIGN_OR_RETURN(StageResult result, RunDataFreeStage(reader, plan, stage, *quantizer, pool, progress));
+      RETURN_IF_ERROR(TakeResult(std::move(result), writer, report));
+      continue;
+    }
+    StageResult result;
+    if (stage.layer < checkpoint.num_done()) {
+      ASSIGN_OR_RETURN(result, checkpoint.Load(stage.layer));
+      RETURN_IF_ERROR(progress(static_cast<int64_t>(stage.modules.size())));
+    } else {
+      ASSIGN_OR_RETURN(result, pipeline != nullptr ? pipeline->RunStage(stage, progress)
+                                                   : RunDataFreeStage(reader, plan, stage, *quantizer, pool, progress));
+      RETURN_IF_ERROR(checkpoint.Save(stage.layer, result));
+      if (pipeline != nullptr) pipeline->StageSaved(stage.layer);
+    }
+    RETURN_IF_ERROR(TakeResult(std::move(result), writer, report));
+  }
+  CountWeights(plan, report);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, const Recipe& recipe) {
@@ -182,6 +265,7 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
   RETURN_IF_ERROR(CheckIgnoreMatches(targets, plan.modules));
   ASSIGN_OR_RETURN(const QuantizationScheme scheme, ResolveScheme(recipe, plan.modules));
   plan.args = *scheme.weights;
+  plan.input_activations = scheme.input_activations;
   ASSIGN_OR_RETURN(plan.config, MakeQuantizationConfig(scheme, recipe.ignore));
   RETURN_IF_ERROR(CheckFused(plan.config, plan.modules));
   for (PlannedModule& module : plan.modules) {
@@ -189,6 +273,9 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
       const auto specs = PlanWeight(scheme.format, plan.args, {module.out, module.in}, plan.model_dtype);
       if (!specs.ok()) return Annotate(specs.status(), module.name);
       module.tensors = StoredSpecs(module.name, *specs);
+      if (scheme.NeedsCalibration()) {
+        module.tensors.push_back({absl::StrCat(module.name, ".", kInputScaleSuffix), plan.model_dtype, {1}});
+      }
     }
     plan.output_bytes += TotalBytes(module.tensors);
   }
@@ -204,27 +291,39 @@ std::vector<TensorSpec> PlannedTensors(const CompressionPlan& plan) {
   return tensors;
 }
 
+bool NeedsCalibration(const Recipe& recipe) {
+  if (recipe.scheme.NeedsCalibration()) return true;
+  const auto row = FindMethod(recipe.method);
+  if (!row.ok()) return false;
+  const auto quantizer = (*row)->make_quantizer(recipe);
+  return (*row)->make_scaler != nullptr || (quantizer.ok() && (*quantizer)->needs() != StatisticsLevel::kNone);
+}
+
 absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const Recipe& recipe, const std::string& output, ThreadPool& pool,
                                            const CompressionOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(reader, recipe));
+  if (options.calibration == nullptr && NeedsCalibration(recipe)) {
+    return UsageError("scheme ", recipe.scheme.name, ", method ", recipe.method, ": expected calibration data, found none");
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer, ArtifactWriter::Create(output, {.source_path = reader.path()}));
   RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
   RETURN_IF_ERROR(CheckFinite(reader, plan, options));
-  ASSIGN_OR_RETURN(const ModifierRow* row, FindModifier(recipe.method));
-  const std::unique_ptr<Modifier> modifier = row->make();
-  RETURN_IF_ERROR(modifier->Initialize(recipe, plan.args));
-  CompressionReport report{.group_size = plan.args.group_size, .input_bytes = plan.input_bytes, .output_bytes = plan.output_bytes};
-  RETURN_IF_ERROR(RunDataFreePipeline(reader, plan, *modifier, *writer, pool, options, report));
-  RETURN_IF_ERROR(modifier->Finalize());
-  RETURN_IF_ERROR(WriteSideFiles(reader, plan, *writer));
   ASSIGN_OR_RETURN(const std::string fingerprint, reader.Fingerprint());
+  const OrderedJson recipe_json = RecipeJson(recipe, options.calibration);
+  ASSIGN_OR_RETURN(const OrderedJson identity, RunIdentity(fingerprint, recipe_json, options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(output, identity, options.resume));
+  CompressionReport report{.group_size = plan.args.group_size, .input_bytes = plan.input_bytes, .output_bytes = plan.output_bytes};
+  RETURN_IF_ERROR(RunStages(reader, recipe, plan, *checkpoint, *writer, pool, options, report));
+  RETURN_IF_ERROR(WriteSideFiles(reader, plan, *writer));
   Manifest manifest{.pith_version = options.pith_version,
                     .source_fingerprint = fingerprint,
-                    .recipe = ToJson(recipe),
+                    .recipe = recipe_json,
                     .layers = LayerErrors(report),
                     .data_path = StoredDataPath(plan, recipe)};
+  if (options.calibration != nullptr) manifest.calibration_sha256 = options.calibration->Hash();
   RETURN_IF_ERROR(writer->Commit(std::move(manifest)).status());
+  checkpoint->Remove();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

@@ -2,11 +2,13 @@
 //
 // Everything that can be refused is refused before the long work: a source that is not dense, an unknown architecture, a group size that
 // does not divide (every such layer listed), layers of different schemes that serving engines fuse, NaN or infinite weights (tensor and
-// index), an output that exists, too little disk. The artifact appears under its name whole, or not at all. The same recipe and source give
-// the same bytes for any number of threads.
+// index), an output that exists, too little disk. The artifact appears under its name whole, or not at all. The same recipe, source and
+// calibration data give the same bytes for any number of threads, and after any number of interruptions: each decoder layer that is done
+// is kept (checkpoint.h) until the artifact is whole.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "artifact/artifact_reader.h"
 #include "artifact/artifact_writer.h"
 #include "base/thread_pool.h"
+#include "compression/calibration_data.h"
 #include "compression/compression_report.h"
 #include "compression/recipe.h"
 #include "quantization/quantization_config.h"
@@ -30,8 +33,9 @@ struct PlannedModule {
 };
 
 struct CompressionPlan {
-  QuantizationConfig config;                  // what config.json will say
-  QuantizationArgs args;                      // weights, with strategy and group size resolved
+  QuantizationConfig config;  // what config.json will say
+  QuantizationArgs args;      // weights, with strategy and group size resolved
+  std::optional<QuantizationArgs> input_activations;
   DType model_dtype = DType::kBF16;           // of kept tensors and scales
   std::vector<PlannedModule> modules;         // in layer order
   std::vector<TensorSpec> plain_tensors;      // biases and the like, copied
@@ -48,11 +52,21 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
 
 struct CompressionOptions {
   std::string pith_version;
-  // Called after each module of a phase ("checking", "quantizing"); an error ends the work with it. May be empty.
+  // Called after each module of a phase ("checking", "quantizing"), and between calibration sequences with what is done so far; an error
+  // ends the work with it. May be empty.
   std::function<absl::Status(absl::string_view phase, int64_t done, int64_t total)> progress;
+  const CalibrationData* calibration = nullptr;  // borrowed; null: none
+  bool resume = false;                           // continue what an interrupted run of the same output left, if there is any
 };
 
-// Errors: those of PlanCompression and ArtifactWriter; kDataLoss for weights that are not finite.
+// Whether the recipe's method or scheme cannot do without calibration data.
+bool NeedsCalibration(const Recipe& recipe);
+
+// After so many more modules (0: some of the work on one) of the phase; an error ends the work.
+using CompressionProgress = std::function<absl::Status(int64_t modules)>;
+
+// Errors: those of PlanCompression, ArtifactWriter and Checkpoint; kInvalidArgument for a recipe without the calibration data it needs;
+// kDataLoss for weights that are not finite.
 absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const Recipe& recipe, const std::string& output, ThreadPool& pool,
                                            const CompressionOptions& options);
 

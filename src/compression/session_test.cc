@@ -33,11 +33,20 @@ TEST(RecipeTest, RefusesWhatItCannotMean) {
     EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("W4A16", "rtn", size, {}, true, 0).status())) << size;
   for (const char* pattern : {"re:(", ""})
     EXPECT_TRUE(absl::IsInvalidArgument(MakeRecipe("W4A16", "rtn", "auto", {pattern}, true, 0).status())) << pattern;
-  for (const char* scheme : {"FP8", "W8A8_STATIC"}) {
-    const absl::Status status = MakeRecipe(scheme, "rtn", "auto", {}, true, 0).status();
-    EXPECT_TRUE(absl::IsUnimplemented(status));
-    EXPECT_THAT(status.message(), HasSubstr("static per tensor activations need scales from calibration")) << scheme;
+  for (const auto& [scheme, method] :
+       {std::pair{"FP8_DYNAMIC", "gptq"}, {"FP8", "awq"}, {"W4A16", "smoothquant"}, {"FP8", "smoothquant"}}) {
+    const absl::Status status = MakeRecipe(scheme, method, "auto", {}, true, 0).status();
+    EXPECT_TRUE(absl::IsUnimplemented(status)) << scheme << " " << method;
+    EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("found ", scheme)));
   }
+  for (const auto& [scheme, method] :
+       {std::pair{"W4A16", "awq+gptq"}, {"W8A8", "smoothquant+gptq"}, {"W8A16", "gptq"}, {"FP8_DYNAMIC", "rtn"}}) {
+    const auto best = MakeRecipe(scheme, "auto", "auto", {}, true, 0);
+    ASSERT_TRUE(best.ok()) << best.status();
+    EXPECT_EQ(best->method, method) << scheme;
+    EXPECT_EQ(NeedsCalibration(*best), best->method != "rtn") << scheme;
+  }
+  EXPECT_TRUE(NeedsCalibration(MakeTestRecipe("FP8", "auto")));
   EXPECT_EQ(MakeTestRecipe("W8A8", "auto").strategy, QuantizationStrategy::kChannel);
   EXPECT_EQ(MakeTestRecipe("FP8_BLOCK", "auto").strategy, QuantizationStrategy::kBlock);
   EXPECT_EQ(MakeTestRecipe("W4A8", "auto").strategy, QuantizationStrategy::kGroup);

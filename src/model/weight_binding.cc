@@ -61,6 +61,7 @@ class Binder {
 
   absl::StatusOr<DecoderLayer> BindLayer(int64_t index);
   absl::Status BindEmbeddingAndHead(BoundDecoder& out);
+  absl::StatusOr<Embedding> BindEmbedding(const std::string& name);
 
  private:
   absl::StatusOr<Weight> ReadMatrix(const std::string& name);
@@ -68,7 +69,6 @@ class Binder {
   absl::StatusOr<RmsNorm> ReadNorm(const std::string& name, int64_t dim);
   absl::StatusOr<std::optional<RmsNorm>> ReadLayerNorm(int64_t layer, const char* name, int64_t dim);
   absl::StatusOr<Linear> BindLinear(absl::Span<const LinearPart> parts);
-  absl::StatusOr<Embedding> BindEmbedding(const std::string& name);
   absl::StatusOr<std::vector<PrepackedPart>> DescribeParts(absl::Span<const LinearPart> parts, const PrepackedLayer& layer);
   absl::StatusOr<Linear> CachedLinear(absl::Span<const LinearPart> parts);
   absl::StatusOr<Linear> RequestLinear(const PrepackedLayer& layer, absl::Span<const PrepackedPart> parts);
@@ -326,6 +326,18 @@ absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const Dec
   }
   out.data_path.insert(out.data_path.begin() + 1, layer_paths.begin(), layer_paths.end());  // between embedding and head
   return out;
+}
+
+absl::StatusOr<DecoderLayer> ReadDecoderLayer(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
+                                              const ComputeContext& context, int64_t index) {
+  LoadProgress silent(NumMatrices(config), nullptr);
+  return Binder(reader, config, map, context, silent).BindLayer(index);
+}
+
+absl::StatusOr<Embedding> ReadEmbedding(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
+                                        const ComputeContext& context) {
+  LoadProgress silent(1, nullptr);
+  return Binder(reader, config, map, context, silent).BindEmbedding(map.Embedding());
 }
 
 }  // namespace pith

@@ -1,42 +1,46 @@
 #include "compression/modifiers/rtn.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "base/status.h"
 #include "quantization/quantize_weight.h"
 
 namespace pith {
 namespace {
 
-class RtnModifier : public Modifier {
+class RtnQuantizer : public WeightQuantizer {
  public:
-  bool RequiresCalibrationData() const override { return false; }
+  explicit RtnQuantizer(const ClipSearch& search) : search_(search) {}
 
-  absl::Status Initialize(const Recipe& recipe, const QuantizationArgs& args) override {
-    args_ = args;
-    search_ = recipe.clip_search;
-    return absl::OkStatus();
-  }
+  StatisticsLevel needs() const override { return StatisticsLevel::kNone; }
 
-  absl::Status ObserveLayerInput(absl::string_view, MatrixView<const float>) override {
-    return BugError("rtn: expected no calibration data");
-  }
-
-  absl::StatusOr<QuantizedLayer> QuantizeLayer(const LinearLayer& layer, ThreadPool& pool) override {
-    auto quantized = QuantizeWeight(layer.weight, args_, layer.model_dtype, search_, pool);
+  absl::StatusOr<QuantizedLayer> Quantize(const LinearLayer& layer, InputStatistics* input, ThreadPool& pool) override {
+    std::vector<float> importance;
+    if (input != nullptr && layer.args.type == QuantizationType::kInt) importance = Importance(input->MeanSquare());
+    auto quantized = QuantizeWeight(layer.weight, layer.args, layer.scale_dtype, search_, pool, importance);
     if (!quantized.ok()) return Annotate(quantized.status(), layer.name);
     QuantizedLayer result{.weight = *std::move(quantized)};
     result.report = MakeLayerReport(layer.name, layer.weight, result.weight);
     return result;
   }
 
-  absl::Status Finalize() override { return absl::OkStatus(); }
-
  private:
-  QuantizationArgs args_;
+  // Relative to the largest; a channel without input still counts a little, so that its weights keep their size.
+  static std::vector<float> Importance(std::vector<float> mean_square) {
+    const float largest = *std::max_element(mean_square.begin(), mean_square.end());
+    if (!(largest > 0)) return {};
+    for (float& value : mean_square) value = std::max(value / largest, 1e-8f);
+    return mean_square;
+  }
+
   ClipSearch search_;
 };
 
 }  // namespace
 
-std::unique_ptr<Modifier> MakeRtnModifier() { return std::make_unique<RtnModifier>(); }
+absl::StatusOr<std::unique_ptr<WeightQuantizer>> MakeRtnQuantizer(const Recipe& recipe) {
+  return std::make_unique<RtnQuantizer>(recipe.clip_search);
+}
 
 }  // namespace pith

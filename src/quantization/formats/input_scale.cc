@@ -3,11 +3,12 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "quantization/qparams.h"
 
 namespace pith {
 namespace {
 
-constexpr absl::string_view kScale = "input_scale", kZeroPoint = "input_zero_point";
+constexpr absl::string_view kScale = kInputScaleSuffix, kZeroPoint = "input_zero_point";
 
 absl::Status CheckZeroPoint(const ModuleTensors& tensors) {
   const TensorView* view = tensors.Find(kZeroPoint);
@@ -50,6 +51,25 @@ absl::StatusOr<std::optional<InputQuantization>> ReadInputQuantization(const Mod
     return BadFileError(tensors.NameOf(kScale), ": expected a finite positive scale, found ", quantization.static_scale);
   }
   return std::optional<InputQuantization>(quantization);
+}
+
+float StaticInputScale(const QuantizationArgs& args, float max_abs, DType dtype) {
+  if (max_abs == 0) return 1.0f;
+  const float largest_code = args.type == QuantizationType::kFloat ? 448.0f : static_cast<float>(args.max_code());
+  const float scale = RoundToDType(max_abs / largest_code, dtype);
+  return scale > 0 ? scale : 1.0f;  // below the smallest number of the dtype
+}
+
+StoredTensor EncodeInputScale(float scale, DType dtype) {
+  StoredTensor stored{.suffix = std::string(kScale), .tensor = Tensor(dtype, {1})};
+  if (dtype == DType::kBF16) {
+    stored.tensor.as<bfloat16>()[0] = ToBfloat16(scale);
+  } else if (dtype == DType::kF16) {
+    stored.tensor.as<float16>()[0] = ToFloat16(scale);
+  } else {
+    stored.tensor.as<float>()[0] = scale;
+  }
+  return stored;
 }
 
 }  // namespace pith

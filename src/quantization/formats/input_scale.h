@@ -23,4 +23,11 @@ std::pair<ModuleTensors, ModuleTensors> SplitInputTensors(const ModuleTensors& t
 absl::StatusOr<std::optional<InputQuantization>> ReadInputQuantization(const ModuleTensors& tensors,
                                                                        const std::optional<QuantizationArgs>& input);
 
+// The scale of static activations `args` whose largest magnitude is max_abs (finite, >= 0), as `dtype` holds it; of an input that was
+// always 0: 1.
+float StaticInputScale(const QuantizationArgs& args, float max_abs, DType dtype);
+// input_scale of a value that `dtype` holds exactly.
+StoredTensor EncodeInputScale(float scale, DType dtype);
+inline constexpr absl::string_view kInputScaleSuffix = "input_scale";
+
 }  // namespace pith

@@ -78,5 +78,23 @@ TEST(InputScale, TensorsOfTheInputAreSplitOff) {
   EXPECT_EQ(input.module, "m");
 }
 
+TEST(InputScale, CoversTheLargestMagnitude) {
+  EXPECT_EQ(StaticInputScale(kStatic, 0.0f, DType::kBF16), 1.0f);
+  EXPECT_EQ(StaticInputScale(kStatic, 1e-45f, DType::kF16), 1.0f);  // below what the dtype holds
+  QuantizationArgs args = kStatic;
+  args.type = QuantizationType::kInt;
+  EXPECT_EQ(StaticInputScale(args, 254.0f, DType::kF32), 2.0f);
+  args.type = QuantizationType::kFloat;
+  EXPECT_EQ(StaticInputScale(args, 224.0f, DType::kF32), 0.5f);
+}
+
+TEST(InputScale, IsReadBackAsItWasEncoded) {
+  for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
+    const StoredTensor stored = EncodeInputScale(StaticInputScale(kStatic, 3.0f, dtype), dtype);
+    EXPECT_EQ(stored.suffix, kInputScaleSuffix);
+    EXPECT_EQ((**Read({{"input_scale", &stored.tensor}}, kStatic)).static_scale, StaticInputScale(kStatic, 3.0f, dtype));
+  }
+}
+
 }  // namespace
 }  // namespace pith

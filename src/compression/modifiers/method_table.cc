@@ -1,0 +1,40 @@
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "compression/modifier.h"
+#include "compression/modifiers/awq.h"
+#include "compression/modifiers/gptq.h"
+#include "compression/modifiers/rtn.h"
+#include "compression/modifiers/smoothquant.h"
+
+namespace pith {
+namespace {
+
+// THE TABLE.
+constexpr MethodRow kMethods[] = {
+    {"rtn", "round to nearest with a searched clipping range; data is optional", nullptr, MakeRtnQuantizer},
+    {"gptq", "codes column by column, each making up for the errors before it", nullptr, MakeGptqQuantizer},
+    {"awq", "scales channels by their activations, then rounds to nearest", MakeAwqScaler, MakeRtnQuantizer},
+    {"awq+gptq", "scales as awq does, codes as gptq does", MakeAwqScaler, MakeGptqQuantizer},
+    {"smoothquant", "moves outliers from int8 activations into weights, then rounds to nearest", MakeSmoothQuantScaler, MakeRtnQuantizer},
+    {"smoothquant+gptq", "scales as smoothquant does, codes as gptq does", MakeSmoothQuantScaler, MakeGptqQuantizer},
+};
+
+}  // namespace
+
+absl::Span<const MethodRow> Methods() { return kMethods; }
+
+absl::StatusOr<const MethodRow*> FindMethod(absl::string_view name) {
+  for (const MethodRow& row : kMethods) {
+    if (row.name == name) return &row;
+  }
+  return NotSupportedError("method \"", Printable(name, 40), "\": not known; known are auto, ",
+                           absl::StrJoin(Methods(), ", ", [](std::string* out, const MethodRow& row) { absl::StrAppend(out, row.name); }));
+}
+
+absl::string_view BestMethod(const QuantizationScheme& scheme) {
+  if (scheme.weights->type == QuantizationType::kFloat) return "rtn";
+  if (scheme.weights->num_bits <= 4) return "awq+gptq";
+  return scheme.input_activations.has_value() ? "smoothquant+gptq" : "gptq";
+}
+
+}  // namespace pith

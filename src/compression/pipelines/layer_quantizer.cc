@@ -1,0 +1,55 @@
+#include "compression/pipelines/layer_quantizer.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "quantization/formats/format_table.h"
+#include "quantization/formats/input_scale.h"
+
+namespace pith {
+
+absl::StatusOr<QuantizedTensor> QuantizeModule(const PlannedModule& module, const CompressionPlan& plan, MatrixView<const float> weight,
+                                               InputStatistics* input, std::optional<float> input_scale, WeightQuantizer& quantizer,
+                                               ThreadPool& pool, StageResult& result) {
+  const LinearLayer layer{.name = module.name, .weight = weight, .args = plan.args, .scale_dtype = plan.model_dtype};
+  ASSIGN_OR_RETURN(QuantizedLayer quantized, quantizer.Quantize(layer, input, pool));
+  result.layers.push_back(std::move(quantized.report));
+  ASSIGN_OR_RETURN(auto tensors, EncodeWeight(plan.config.format, quantized.weight, plan.args));
+  for (StoredTensor& tensor : tensors) result.tensors.push_back({absl::StrCat(module.name, ".", tensor.suffix), std::move(tensor.tensor)});
+  if (input_scale.has_value()) {
+    StoredTensor scale = EncodeInputScale(*input_scale, plan.model_dtype);
+    result.tensors.push_back({absl::StrCat(module.name, ".", scale.suffix), std::move(scale.tensor)});
+  }
+  return std::move(quantized.weight);
+}
+
+void CopyTensor(const std::string& name, const TensorView& tensor, StageResult& result) {
+  Tensor copy(tensor.dtype, tensor.shape);
+  std::memcpy(copy.data(), tensor.data, static_cast<size_t>(tensor.num_bytes()));
+  result.tensors.push_back({name, std::move(copy)});
+}
+
+absl::StatusOr<StageResult> RunDataFreeStage(const ArtifactReader& reader, const CompressionPlan& plan, const Stage& stage,
+                                             WeightQuantizer& quantizer, ThreadPool& pool, const CompressionProgress& progress) {
+  StageResult result;
+  for (const PlannedModule* module : stage.modules) {
+    ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module->name));
+    if (module->quantized) {
+      std::vector<float> values(static_cast<size_t>(module->out * module->in));
+      RETURN_IF_ERROR(ConvertToFloat(*weight.dense, absl::MakeSpan(values)));
+      RETURN_IF_ERROR(
+          QuantizeModule(*module, plan, {values.data(), module->out, module->in}, nullptr, std::nullopt, quantizer, pool, result).status());
+    } else {
+      CopyTensor(module->tensors.front().name, *weight.dense, result);
+    }
+    RETURN_IF_ERROR(progress(1));
+  }
+  for (const TensorSpec* spec : stage.plain_tensors) {
+    ASSIGN_OR_RETURN(const std::optional<Weight> tensor, reader.ReadTensor(spec->name));
+    CopyTensor(spec->name, *tensor->dense, result);
+  }
+  return result;
+}
+
+}  // namespace pith

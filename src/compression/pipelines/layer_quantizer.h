@@ -1,0 +1,28 @@
+// What both pipelines do with the modules of a stage: quantize, encode, copy.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "artifact/artifact_reader.h"
+#include "base/thread_pool.h"
+#include "compression/modifier.h"
+#include "compression/stage.h"
+
+namespace pith {
+
+// Quantizes `weight` [out, in] of a planned module and adds its tensors and its report to `result`; `input_scale` is stored where the
+// module's activations have a static one. Returns the codes.
+absl::StatusOr<QuantizedTensor> QuantizeModule(const PlannedModule& module, const CompressionPlan& plan, MatrixView<const float> weight,
+                                               InputStatistics* input, std::optional<float> input_scale, WeightQuantizer& quantizer,
+                                               ThreadPool& pool, StageResult& result);
+
+// Adds a tensor of the source, as it is stored, to `result`.
+void CopyTensor(const std::string& name, const TensorView& tensor, StageResult& result);
+
+// The modules and plain tensors of a stage without data.
+absl::StatusOr<StageResult> RunDataFreeStage(const ArtifactReader& reader, const CompressionPlan& plan, const Stage& stage,
+                                             WeightQuantizer& quantizer, ThreadPool& pool, const CompressionProgress& progress);
+
+}  // namespace pith

@@ -1,0 +1,250 @@
+#include "compression/pipelines/sequential.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/float_types.h"
+#include "base/status.h"
+#include "compression/pipelines/layer_quantizer.h"
+#include "quantization/formats/input_scale.h"
+
+namespace pith {
+
+// Statistics are null when none of the consumers is to be quantized.
+struct SequentialPipeline::Observed {
+  LayerInput input;
+  std::unique_ptr<InputStatistics> statistics;
+  std::vector<const PlannedModule*> targets;
+};
+
+namespace {
+
+// Hands the rows that flow into modules to their statistics; of modules that share an input those of the first.
+class InputObserver : public LayerObserver {
+ public:
+  explicit InputObserver(ThreadPool& pool) : pool_(pool) {}
+
+  void Add(const std::string& module, InputStatistics* statistics) { statistics_[module] = statistics; }
+
+  void OnLinearInput(absl::string_view module, const uint16_t* input, int64_t num_rows, int64_t dim) override {
+    const auto it = statistics_.find(std::string(module));
+    if (it == statistics_.end()) return;
+    rows_.resize(static_cast<size_t>(num_rows * dim));
+    for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = ToFloat(bfloat16{input[i]});
+    it->second->Add({rows_.data(), num_rows, dim}, pool_);
+  }
+
+ private:
+  ThreadPool& pool_;
+  std::map<std::string, InputStatistics*> statistics_;
+  std::vector<float> rows_;
+};
+
+}  // namespace
+
+SequentialPipeline::SequentialPipeline(const SequentialParts& parts, StatisticsLevel level, Isa isa, std::unique_ptr<LayerwiseModel> model)
+    : parts_(parts), level_(level), isa_(isa), model_(std::move(model)), quantized_(parts.reader) {
+  for (const std::vector<int32_t>& tokens : parts.data.sequences) lengths_.push_back(static_cast<int64_t>(tokens.size()));
+}
+
+absl::StatusOr<std::unique_ptr<SequentialPipeline>> SequentialPipeline::Create(const SequentialParts& parts) {
+  StatisticsLevel level = std::max(parts.quantizer.needs(), StatisticsLevel::kChannels);
+  if (parts.scaler != nullptr) level = std::max(level, parts.scaler->needs());
+  ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
+  ASSIGN_OR_RETURN(auto model, LayerwiseModel::Create(parts.reader, {.pool = &parts.pool, .isa = isa, .max_tokens = parts.data.longest()}));
+  return std::unique_ptr<SequentialPipeline>(new SequentialPipeline(parts, level, isa, std::move(model)));
+}
+
+int64_t SequentialPipeline::num_measured() const { return std::min<int64_t>(kMeasuredSequences, static_cast<int64_t>(lengths_.size())); }
+
+std::string SequentialPipeline::HiddenPath(int64_t layer) const { return parts_.file(absl::StrFormat("hidden-%05d.f32", layer)); }
+std::string SequentialPipeline::DensePath(int64_t layer) const { return parts_.file(absl::StrFormat("dense-%05d.f32", layer)); }
+
+absl::StatusOr<HiddenStatesReader> SequentialPipeline::OpenHidden(int64_t layer) const {
+  return HiddenStatesReader::Open(HiddenPath(layer), lengths_, model_->config().hidden_size);
+}
+
+absl::StatusOr<HiddenStatesReader> SequentialPipeline::OpenDense(int64_t layer) const {
+  return HiddenStatesReader::Open(DensePath(layer), absl::MakeConstSpan(lengths_).first(num_measured()), model_->config().hidden_size);
+}
+
+absl::Status SequentialPipeline::Begin(int64_t num_done) {
+  if (num_done > 0) {
+    RETURN_IF_ERROR(OpenHidden(num_done).status());
+    return OpenDense(num_done).status();
+  }
+  ASSIGN_OR_RETURN(HiddenStatesWriter hidden, HiddenStatesWriter::Create(HiddenPath(0)));
+  ASSIGN_OR_RETURN(HiddenStatesWriter dense, HiddenStatesWriter::Create(DensePath(0)));
+  for (size_t i = 0; i < lengths_.size(); ++i) {
+    hidden_.resize(static_cast<size_t>(lengths_[i] * model_->config().hidden_size));
+    RETURN_IF_ERROR(model_->Embed(parts_.data.sequences[i], absl::MakeSpan(hidden_)));
+    RETURN_IF_ERROR(hidden.Append(hidden_));
+    if (static_cast<int64_t>(i) < num_measured()) RETURN_IF_ERROR(dense.Append(hidden_));
+  }
+  RETURN_IF_ERROR(hidden.Commit());
+  return dense.Commit();
+}
+
+void SequentialPipeline::StageSaved(int64_t layer) {
+  std::error_code ignored;
+  std::filesystem::remove(HiddenPath(layer), ignored);
+  std::filesystem::remove(DensePath(layer), ignored);
+}
+
+absl::Status SequentialPipeline::Observe(int64_t index, const DecoderLayer& layer, std::vector<Observed>& inputs,
+                                         const CompressionProgress& progress) {
+  ASSIGN_OR_RETURN(const HiddenStatesReader hidden, OpenHidden(index));
+  InputObserver observer(parts_.pool);
+  for (Observed& observed : inputs) {
+    if (observed.statistics != nullptr) observer.Add(observed.input.consumers.front(), observed.statistics.get());
+  }
+  local_.clear();
+  for (int64_t i = 0; i < hidden.num_sequences(); ++i) {
+    RETURN_IF_ERROR(hidden.Read(i, hidden_));
+    RETURN_IF_ERROR(model_->RunLayer(layer, lengths_[static_cast<size_t>(i)], absl::MakeSpan(hidden_), &observer));
+    if (i < num_measured()) local_.push_back(hidden_);
+    RETURN_IF_ERROR(progress(0));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SequentialPipeline::ScaleInputs(std::vector<Observed>& inputs, ScaledLayer& scaled, StageResult& result) {
+  std::vector<std::vector<float>> scales(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Observed& observed = inputs[i];
+    // Codes of the consumers take up the scales, and codes of the producer their inverse; dense bf16 weights would be rounded once more.
+    const bool producer_quantized = std::any_of(inputs.begin(), inputs.end(), [&](const Observed& other) {
+      return std::any_of(other.targets.begin(), other.targets.end(), [&](const auto* m) { return m->name == observed.input.producer; });
+    });
+    if (observed.targets.size() != observed.input.consumers.size() || !(observed.input.producer_is_norm || producer_quantized)) continue;
+    std::vector<Tensor> matrices;
+    SharedInput shared{.name = observed.input.consumers.front(),
+                       .statistics = observed.statistics.get(),
+                       .args = parts_.plan.args,
+                       .scale_dtype = parts_.plan.model_dtype,
+                       .tied_columns = observed.input.tied_columns};
+    for (const PlannedModule* module : observed.targets) {
+      ASSIGN_OR_RETURN(Tensor matrix, scaled.ReadMatrix(module->name));
+      matrices.push_back(std::move(matrix));
+      shared.weights.emplace_back(matrices.back().as<float>().data(), module->out, module->in);
+    }
+    ASSIGN_OR_RETURN(InputScales found, parts_.scaler->Search(shared, parts_.pool));
+    result.scaled_inputs.push_back({shared.name, found.scales.empty() ? "none" : found.choice, found.error_ratio});
+    scales[i] = std::move(found.scales);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (scales[i].empty()) continue;
+    ASSIGN_OR_RETURN(const std::vector<float> divisors, scaled.Fold(inputs[i].input, scales[i]));
+    RETURN_IF_ERROR(inputs[i].statistics->DivideChannels(divisors, parts_.pool));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SequentialPipeline::Copy(const std::string& tensor, const ScaledLayer& scaled, StageResult& result) {
+  if (const auto it = scaled.changed().find(tensor); it != scaled.changed().end()) {
+    CopyTensor(tensor, it->second->view(), result);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::optional<Weight> weight, parts_.reader.ReadTensor(tensor));
+  if (!weight.has_value()) return BadFileError(tensor, ": expected a tensor, found none");
+  CopyTensor(tensor, *weight->dense, result);
+  return absl::OkStatus();
+}
+
+absl::Status SequentialPipeline::QuantizeStage(const Stage& stage, std::vector<Observed>& inputs, const ScaledLayer& scaled,
+                                               const CompressionProgress& progress, StageResult& result) {
+  std::map<std::string, InputStatistics*> statistics;
+  for (const Observed& observed : inputs) {
+    for (const PlannedModule* module : observed.targets) statistics[module->name] = observed.statistics.get();
+  }
+  const std::optional<QuantizationArgs>& activations = parts_.plan.input_activations;
+  for (const PlannedModule* module : stage.modules) {
+    if (!module->quantized) {
+      RETURN_IF_ERROR(Copy(module->tensors.front().name, scaled, result));
+      RETURN_IF_ERROR(progress(1));
+      continue;
+    }
+    const auto it = statistics.find(module->name);
+    if (it == statistics.end()) return NotSupportedError(module->name, ": expected a module whose input is observed");
+    std::optional<InputQuantization> input;
+    std::optional<float> scale;
+    if (activations.has_value()) input = InputQuantization{.args = *activations};
+    if (activations.has_value() && !activations->dynamic) {
+      const std::vector<float>& max_abs = it->second->max_abs();
+      scale = StaticInputScale(*activations, *std::max_element(max_abs.begin(), max_abs.end()), parts_.plan.model_dtype);
+      input->static_scale = *scale;
+    }
+    ASSIGN_OR_RETURN(const Tensor matrix, scaled.ReadMatrix(module->name));
+    ASSIGN_OR_RETURN(QuantizedTensor codes, QuantizeModule(*module, parts_.plan, {matrix.as<float>().data(), module->out, module->in},
+                                                           it->second, scale, parts_.quantizer, parts_.pool, result));
+    codes.format = parts_.plan.config.format;
+    quantized_.SetQuantized(module->name, std::move(codes), input);
+    RETURN_IF_ERROR(progress(1));
+  }
+  for (const TensorSpec* spec : stage.plain_tensors) RETURN_IF_ERROR(Copy(spec->name, scaled, result));
+  for (const auto& [name, tensor] : scaled.changed()) quantized_.SetTensor(name, tensor);
+  return absl::OkStatus();
+}
+
+absl::Status SequentialPipeline::Advance(int64_t index, const DecoderLayer& dense, const DecoderLayer& quantized,
+                                         const CompressionProgress& progress, StageResult& result) {
+  ASSIGN_OR_RETURN(const HiddenStatesReader hidden, OpenHidden(index));
+  ASSIGN_OR_RETURN(const HiddenStatesReader reference, OpenDense(index));
+  ASSIGN_OR_RETURN(HiddenStatesWriter next_hidden, HiddenStatesWriter::Create(HiddenPath(index + 1)));
+  ASSIGN_OR_RETURN(HiddenStatesWriter next_reference, HiddenStatesWriter::Create(DensePath(index + 1)));
+  OutputErrorMeter local, accumulated;
+  std::vector<float> expected;
+  for (int64_t i = 0; i < hidden.num_sequences(); ++i) {
+    const int64_t length = lengths_[static_cast<size_t>(i)];
+    RETURN_IF_ERROR(hidden.Read(i, hidden_));
+    RETURN_IF_ERROR(model_->RunLayer(quantized, length, absl::MakeSpan(hidden_), nullptr));
+    RETURN_IF_ERROR(next_hidden.Append(hidden_));
+    if (i < num_measured()) {
+      RETURN_IF_ERROR(reference.Read(i, expected));
+      RETURN_IF_ERROR(model_->RunLayer(dense, length, absl::MakeSpan(expected), nullptr));
+      RETURN_IF_ERROR(next_reference.Append(expected));
+      local.Add(local_[static_cast<size_t>(i)], hidden_);
+      accumulated.Add(expected, hidden_);
+    }
+    RETURN_IF_ERROR(progress(0));
+  }
+  result.block = BlockReport{.layer = index, .local = local.Get(), .accumulated = accumulated.Get()};
+  RETURN_IF_ERROR(next_hidden.Commit());
+  return next_reference.Commit();
+}
+
+absl::StatusOr<StageResult> SequentialPipeline::RunStage(const Stage& stage, const CompressionProgress& progress) {
+  const DecoderConfig& config = model_->config();
+  std::map<std::string, const PlannedModule*> targets;
+  for (const PlannedModule* module : stage.modules) {
+    if (module->quantized) targets.emplace(module->name, module);
+  }
+  std::vector<Observed> inputs;
+  for (LayerInput& input : LayerInputs(config, model_->weight_map(), stage.layer)) {
+    Observed observed{.input = std::move(input)};
+    for (const std::string& module : observed.input.consumers) {
+      if (const auto it = targets.find(module); it != targets.end()) observed.targets.push_back(it->second);
+    }
+    if (!observed.targets.empty()) {
+      observed.statistics = std::make_unique<InputStatistics>(observed.targets.front()->in, level_, parts_.data.num_tokens(), isa_);
+    }
+    inputs.push_back(std::move(observed));
+  }
+  StageResult result;
+  ASSIGN_OR_RETURN(const DecoderLayer dense, model_->LoadLayer(parts_.reader, stage.layer));
+  parts_.quantizer.BeginLayer();
+  RETURN_IF_ERROR(Observe(stage.layer, dense, inputs, progress));
+  ScaledLayer scaled(parts_.reader, config.norm_weight_plus_one);
+  if (parts_.scaler != nullptr) RETURN_IF_ERROR(ScaleInputs(inputs, scaled, result));
+  quantized_.Clear();
+  RETURN_IF_ERROR(QuantizeStage(stage, inputs, scaled, progress, result));
+  ASSIGN_OR_RETURN(const DecoderLayer quantized, model_->LoadLayer(quantized_, stage.layer));
+  RETURN_IF_ERROR(Advance(stage.layer, dense, quantized, progress, result));
+  return result;
+}
+
+}  // namespace pith
