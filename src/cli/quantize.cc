@@ -16,7 +16,7 @@ namespace pith {
 namespace {
 
 struct Options {
-  std::string model, output, scheme = "W4A16", method = "rtn", group_size = "auto", calibration;
+  std::string model, output, scheme = "W4A16", method = "rtn", group_size = "auto", embeddings, head;
   CalibrationOptions samples;
   std::vector<std::string> ignore;
   bool no_clip_search = false, dry_run = false, resume = false, strict = false;

@@ -8,18 +8,35 @@
 namespace pith {
 namespace {
 
-absl::Status ParseGroupSize(const std::string& text, Recipe& recipe) {
-  recipe.strategy = QuantizationStrategy::kGroup;
+absl::Status ParseGroupSize(absl::string_view flag, const std::string& text, const QuantizationScheme& scheme,
+                            QuantizationStrategy& strategy, int& group_size) {
+  strategy = QuantizationStrategy::kGroup;
+  group_size = 0;
   if (text == "auto") {
-    recipe.strategy = recipe.scheme.weights->strategy;
+    strategy = scheme.weights->strategy;
   } else if (text == "channel") {
-    recipe.strategy = QuantizationStrategy::kChannel;
+    strategy = QuantizationStrategy::kChannel;
   } else if (text == "tensor") {
-    recipe.strategy = QuantizationStrategy::kTensor;
-  } else if (!absl::SimpleAtoi(text, &recipe.group_size) || recipe.group_size < 1) {
-    return UsageError("--group-size: expected auto, channel, tensor or a positive number, found ", Printable(text, 40));
+    strategy = QuantizationStrategy::kTensor;
+  } else if (!absl::SimpleAtoi(text, &group_size) || group_size < 1) {
+    return UsageError(flag, ": expected auto, channel, tensor or a positive number, found ", Printable(text, 40));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<QuantizationScheme> FindQuantizingScheme(absl::string_view flag, const std::string& name) {
+  ASSIGN_OR_RETURN(QuantizationScheme scheme, FindScheme(name));
+  if (scheme.weights.has_value()) return scheme;
+  return UsageError(flag, " ", scheme.name, ": expected a scheme that quantizes weights; pith convert writes bf16");
+}
+
+OrderedJson GroupSizeJson(int group_size) { return group_size == 0 ? OrderedJson("auto") : OrderedJson(group_size); }
+
+OrderedJson ToJson(const SchemeOverride& override) {
+  return {{"targets", override.targets},
+          {"scheme", override.scheme.name},
+          {"strategy", std::string(StrategyName(override.strategy))},
+          {"group_size", GroupSizeJson(override.group_size)}};
 }
 
 }  // namespace
@@ -27,15 +44,12 @@ absl::Status ParseGroupSize(const std::string& text, Recipe& recipe) {
 absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& method, const std::string& group_size,
                                   const std::vector<std::string>& ignore, bool clip_search, uint64_t seed) {
   Recipe recipe;
-  ASSIGN_OR_RETURN(recipe.scheme, FindScheme(scheme));
-  if (!recipe.scheme.weights.has_value()) {
-    return UsageError("--scheme ", recipe.scheme.name, ": expected a scheme that quantizes weights; pith convert writes bf16");
-  }
+  ASSIGN_OR_RETURN(recipe.scheme, FindQuantizingScheme("--scheme", scheme));
   recipe.method = method == "auto" ? std::string(BestMethod(recipe.scheme)) : method;
   ASSIGN_OR_RETURN(const MethodRow* row, FindMethod(recipe.method));
   if (row->make_scaler != nullptr) RETURN_IF_ERROR(row->make_scaler(recipe).status());
   RETURN_IF_ERROR(row->make_quantizer(recipe).status());
-  RETURN_IF_ERROR(ParseGroupSize(group_size, recipe));
+  RETURN_IF_ERROR(ParseGroupSize("--group-size", group_size, recipe.scheme, recipe.strategy, recipe.group_size));
   for (const std::string& entry : ignore) {
     const absl::Status parsed = ModulePattern::Parse(entry).status();
     if (!parsed.ok()) return UsageError("--ignore: ", parsed.message());
@@ -46,11 +60,32 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
   return recipe;
 }
 
+absl::Status AddOverride(absl::string_view flag, const std::string& scheme, const std::string& group_size,
+                         const std::vector<std::string>& targets, Recipe& recipe) {
+  SchemeOverride override{.targets = targets};
+  ASSIGN_OR_RETURN(override.scheme, FindQuantizingScheme(flag, scheme));
+  RETURN_IF_ERROR(ParseGroupSize(flag, group_size, override.scheme, override.strategy, override.group_size));
+  recipe.overrides.push_back(std::move(override));
+  return absl::OkStatus();
+}
+
+absl::Status QuantizeEmbeddings(const std::string& scheme, const std::string& group_size, Recipe& recipe) {
+  return AddOverride("--quantize-embeddings", scheme, group_size, {"Embedding"}, recipe);
+}
+
+absl::Status QuantizeHead(const std::string& scheme, const std::string& group_size, Recipe& recipe) {
+  std::erase(recipe.ignore, "lm_head");
+  return AddOverride("--quantize-head", scheme, group_size, {"lm_head"}, recipe);
+}
+
 OrderedJson ToJson(const Recipe& recipe) {
+  OrderedJson overrides = OrderedJson::array();
+  for (const SchemeOverride& override : recipe.overrides) overrides.push_back(ToJson(override));
   return {{"scheme", recipe.scheme.name},
           {"method", recipe.method},
           {"strategy", std::string(StrategyName(recipe.strategy))},
-          {"group_size", recipe.group_size == 0 ? OrderedJson("auto") : OrderedJson(recipe.group_size)},
+          {"group_size", GroupSizeJson(recipe.group_size)},
+          {"overrides", overrides},
           {"ignore", recipe.ignore},
           {"clip_search",
            {{"grid", recipe.clip_search.grid}, {"max_shrink", recipe.clip_search.max_shrink}, {"norm", recipe.clip_search.norm}}},

@@ -7,17 +7,27 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/json.h"
 #include "quantization/qparams.h"
 #include "quantization/quantization_scheme.h"
 
 namespace pith {
 
+// Another scheme for some modules.
+struct SchemeOverride {
+  std::vector<std::string> targets;  // module names, class names, "re:..." patterns
+  QuantizationScheme scheme;         // as in the table of presets
+  QuantizationStrategy strategy = QuantizationStrategy::kGroup;
+  int group_size = 0;  // as in Recipe
+};
+
 struct Recipe {
   QuantizationScheme scheme;                                     // as in the table of presets
   std::string method = "rtn";                                    // a row of modifiers/method_table.cc
   QuantizationStrategy strategy = QuantizationStrategy::kGroup;  // of the weights
   int group_size = 0;                                            // with kGroup; 0: ResolveGroupSize chooses
+  std::vector<SchemeOverride> overrides;                         // each target beats the class "Linear" of the recipe's own scheme
   std::vector<std::string> ignore = {"lm_head"};                 // module names, class names, "re:..." patterns
   ClipSearch clip_search;                                        // kNoClipSearch: scales from the range alone
   double damping = 0.01;                                         // GptqOptions
@@ -32,6 +42,13 @@ struct Recipe {
 // kUnimplemented for an unknown scheme or method, with the known ones, and for a method that does not go with the scheme.
 absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& method, const std::string& group_size,
                                   const std::vector<std::string>& ignore, bool clip_search, uint64_t seed);
+
+// Gives modules a scheme of their own; `group_size` as above. Errors as above, with `flag` to name what asked for it.
+absl::Status AddOverride(absl::string_view flag, const std::string& scheme, const std::string& group_size,
+                         const std::vector<std::string>& targets, Recipe& recipe);
+// The embedding, with the head where it is tied; and a head of its own. They are rounded to nearest whatever the method.
+absl::Status QuantizeEmbeddings(const std::string& scheme, const std::string& group_size, Recipe& recipe);
+absl::Status QuantizeHead(const std::string& scheme, const std::string& group_size, Recipe& recipe);
 
 // What the manifest records: everything that decides the bytes of the artifact.
 OrderedJson ToJson(const Recipe& recipe);

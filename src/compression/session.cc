@@ -4,108 +4,17 @@
 #include <cmath>
 
 #include "absl/strings/match.h"
-#include "artifact/module_names.h"
+#include "artifact/artifact_writer.h"
 #include "base/status.h"
 #include "compression/checkpoint.h"
 #include "compression/modifier.h"
+#include "compression/modifiers/rtn.h"
 #include "compression/pipelines/layer_quantizer.h"
 #include "compression/pipelines/sequential.h"
 #include "compression/stage.h"
-#include "model/decoder_config.h"
-#include "model/weight_check.h"
-#include "quantization/formats/format_table.h"
-#include "quantization/formats/input_scale.h"
-#include "quantization/module_pattern.h"
 
 namespace pith {
 namespace {
-
-// Bits per element the source stores its weights in: all matrices must agree, since scales are stored in the model's dtype.
-absl::StatusOr<DType> ModelDType(const ArtifactReader& reader, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (ModuleClassName(name) != "Linear") continue;
-    ASSIGN_OR_RETURN(const TensorInfo info, reader.DescribeWeight(name));
-    const std::optional<DType> dtype = ParseDType(info.type);
-    if (!dtype.has_value()) return NotSupportedError(name, ": expected a dense weight to quantize, found ", info.type);
-    return *dtype;
-  }
-  return BadFileError(reader.path(), ": expected linear layers, found none");
-}
-
-std::vector<TensorSpec> StoredSpecs(const std::string& module, const std::vector<StoredTensorSpec>& specs) {
-  std::vector<TensorSpec> named;
-  for (const StoredTensorSpec& spec : specs) named.push_back({absl::StrCat(module, ".", spec.suffix), spec.dtype, spec.shape});
-  return named;
-}
-
-int64_t TotalBytes(const std::vector<TensorSpec>& specs) {
-  int64_t bytes = 0;
-  for (const TensorSpec& spec : specs) bytes += NumElements(spec.shape) * ByteSize(spec.dtype);
-  return bytes;
-}
-
-// Fills in what will happen to each module; group sizes are not resolved yet.
-absl::Status ListModules(const ArtifactReader& reader, const QuantizationConfig& config, CompressionPlan& plan) {
-  for (const std::string& name : reader.WeightNames()) {
-    ASSIGN_OR_RETURN(const TensorInfo info, reader.DescribeWeight(name));
-    PlannedModule module{.name = name, .class_name = std::string(ModuleClassName(name))};
-    ASSIGN_OR_RETURN(const QuantizationScheme* scheme, FindScheme(config, name, module.class_name));
-    const std::optional<DType> dtype = ParseDType(info.type);
-    if (!dtype.has_value()) return NotSupportedError(name, ": expected a dense weight, found ", info.type);
-    plan.input_bytes += info.stored_bytes;
-    module.quantized = scheme != nullptr;
-    if (module.quantized) {
-      if (info.shape.size() != 2) return BadFileError(name, ": expected a matrix, found shape ", ShapeName(info.shape));
-      module.out = info.shape[0];
-      module.in = info.shape[1];
-    } else {
-      module.tensors = {{absl::StrCat(name, ".weight"), *dtype, info.shape}};
-    }
-    plan.modules.push_back(std::move(module));
-  }
-  return absl::OkStatus();
-}
-
-// A misspelt entry would quantize what it was meant to spare. The head may be absent (tied), so its entry need not match.
-absl::Status CheckIgnoreMatches(const QuantizationConfig& config, const std::vector<PlannedModule>& modules) {
-  for (const ModulePattern& pattern : config.ignore) {
-    bool found = pattern.text() == "lm_head";
-    for (const PlannedModule& module : modules) {
-      ASSIGN_OR_RETURN(const ModulePattern::Match match, pattern.Matches(module.name, module.class_name));
-      found = found || match != ModulePattern::Match::kNone;
-    }
-    if (!found) return UsageError("--ignore: expected a module of the model, found ", Printable(pattern.text()), ", which matches none");
-  }
-  return absl::OkStatus();
-}
-
-// Serving engines would refuse the artifact only after all the work.
-absl::Status CheckFused(const QuantizationConfig& config, const std::vector<PlannedModule>& modules) {
-  std::vector<ModuleInfo> infos;
-  for (const PlannedModule& module : modules) infos.push_back({module.name, module.class_name, module.quantized});
-  return Annotate(CheckFusedModules(config, infos), "--ignore");
-}
-
-absl::StatusOr<QuantizationScheme> ResolveScheme(const Recipe& recipe, const std::vector<PlannedModule>& modules) {
-  std::vector<RowLength> rows;
-  for (const PlannedModule& module : modules) {
-    if (module.quantized) rows.push_back({module.name, module.in});
-  }
-  if (rows.empty()) return UsageError("--ignore: expected at least one linear layer to quantize, found none left");
-  if (recipe.strategy != QuantizationStrategy::kGroup) return WithStrategy(recipe.scheme, recipe.strategy, 0);
-  ASSIGN_OR_RETURN(const int group_size, ResolveGroupSize(rows, recipe.group_size));
-  return WithStrategy(recipe.scheme, QuantizationStrategy::kGroup, group_size);
-}
-
-absl::Status ListPlainTensors(const ArtifactReader& reader, CompressionPlan& plan) {
-  for (const std::string& name : reader.PlainTensorNames()) {
-    ASSIGN_OR_RETURN(const std::optional<Weight> tensor, reader.ReadTensor(name));
-    if (!tensor.has_value() || !tensor->dense.has_value()) return BadFileError(name, ": expected a plain tensor, found none");
-    plan.plain_tensors.push_back({name, tensor->dense->dtype, tensor->dense->shape});
-    plan.input_bytes += tensor->stored_bytes;
-  }
-  return absl::OkStatus();
-}
 
 // The position of the first value that is not finite, or -1.
 int64_t FindNonFinite(absl::Span<const float> values) {
@@ -145,18 +54,18 @@ OrderedJson LayerErrors(const CompressionReport& report) {
 }
 
 // How each quantized module is stored. Which kernel consumes it depends on the machine that loads it; pith inspect tells.
-OrderedJson StoredDataPath(const CompressionPlan& plan, const Recipe& recipe) {
+OrderedJson StoredDataPath(const CompressionPlan& plan) {
   OrderedJson modules = OrderedJson::array();
   for (const PlannedModule& module : plan.modules) {
     if (!module.quantized) continue;
     std::vector<TensorSpec> data = module.tensors;
     std::erase_if(data, [](const TensorSpec& spec) { return absl::EndsWith(spec.name, ".weight_shape"); });
     modules.push_back({{"name", module.name},
-                       {"scheme", recipe.scheme.name},
+                       {"scheme", module.scheme.name},
                        {"stored_bits", static_cast<double>(TotalBytes(data)) * 8 / static_cast<double>(module.out * module.in)},
                        {"scale_dtype", std::string(DTypeName(plan.model_dtype))},
-                       {"group_size", plan.args.columns_per_scale(module.in)},
-                       {"packing", plan.config.format}});
+                       {"group_size", module.args().columns_per_scale(module.in)},
+                       {"packing", module.scheme.format}});
   }
   return modules;
 }
@@ -225,8 +134,9 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
     RETURN_IF_ERROR(pipeline->Begin(checkpoint.num_done()));
   }
   for (const Stage& stage : SplitStages(plan)) {
-    if (stage.layer < 0) {  // copies mostly, and quick: made again rather than kept
-      ASSIGN_OR_RETURN(StageResult result, RunDataFreeStage(reader, plan, stage, *quantizer, pool, progress));
+    if (stage.layer < 0) {  // embedding and head: quick, so made again rather than kept
+      ASSIGN_OR_RETURN(const std::unique_ptr<WeightQuantizer> rtn, MakeRtnQuantizer(recipe));
+      ASSIGN_OR_RETURN(StageResult result, RunDataFreeStage(reader, plan, stage, *rtn, pool, progress));
       RETURN_IF_ERROR(TakeResult(std::move(result), writer, report));
       continue;
     }
@@ -248,51 +158,11 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
 
 }  // namespace
 
-absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, const Recipe& recipe) {
-  if (reader.format() != "huggingface") {
-    return NotSupportedError(reader.path(), ": expected a dense Hugging Face directory, found ", reader.format(),
-                             "; pith convert IN -o OUT makes one");
-  }
-  const absl::StatusOr<DecoderConfig> decoder = ParseDecoderConfig(reader.config());
-  if (!decoder.ok()) return Annotate(decoder.status(), reader.path());
-  RETURN_IF_ERROR(Annotate(CheckWeights(reader, *decoder), reader.path()));
-  CompressionPlan plan;
-  ASSIGN_OR_RETURN(plan.model_dtype, ModelDType(reader, reader.WeightNames()));
-  // Which modules are targeted does not depend on the group size, which needs their row lengths.
-  ASSIGN_OR_RETURN(const QuantizationScheme any_scheme, WithStrategy(recipe.scheme, QuantizationStrategy::kChannel, 0));
-  ASSIGN_OR_RETURN(const QuantizationConfig targets, MakeQuantizationConfig(any_scheme, recipe.ignore));
-  RETURN_IF_ERROR(ListModules(reader, targets, plan));
-  RETURN_IF_ERROR(CheckIgnoreMatches(targets, plan.modules));
-  ASSIGN_OR_RETURN(const QuantizationScheme scheme, ResolveScheme(recipe, plan.modules));
-  plan.args = *scheme.weights;
-  plan.input_activations = scheme.input_activations;
-  ASSIGN_OR_RETURN(plan.config, MakeQuantizationConfig(scheme, recipe.ignore));
-  RETURN_IF_ERROR(CheckFused(plan.config, plan.modules));
-  for (PlannedModule& module : plan.modules) {
-    if (module.quantized) {
-      const auto specs = PlanWeight(scheme.format, plan.args, {module.out, module.in}, plan.model_dtype);
-      if (!specs.ok()) return Annotate(specs.status(), module.name);
-      module.tensors = StoredSpecs(module.name, *specs);
-      if (scheme.NeedsCalibration()) {
-        module.tensors.push_back({absl::StrCat(module.name, ".", kInputScaleSuffix), plan.model_dtype, {1}});
-      }
-    }
-    plan.output_bytes += TotalBytes(module.tensors);
-  }
-  RETURN_IF_ERROR(ListPlainTensors(reader, plan));
-  plan.output_bytes += TotalBytes(plan.plain_tensors);
-  return plan;
-}
-
-std::vector<TensorSpec> PlannedTensors(const CompressionPlan& plan) {
-  std::vector<TensorSpec> tensors;
-  for (const PlannedModule& module : plan.modules) tensors.insert(tensors.end(), module.tensors.begin(), module.tensors.end());
-  tensors.insert(tensors.end(), plan.plain_tensors.begin(), plan.plain_tensors.end());
-  return tensors;
-}
-
 bool NeedsCalibration(const Recipe& recipe) {
   if (recipe.scheme.NeedsCalibration()) return true;
+  for (const SchemeOverride& override : recipe.overrides) {
+    if (override.scheme.NeedsCalibration()) return true;
+  }
   const auto row = FindMethod(recipe.method);
   if (!row.ok()) return false;
   const auto quantizer = (*row)->make_quantizer(recipe);
@@ -320,7 +190,7 @@ absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const R
                     .source_fingerprint = fingerprint,
                     .recipe = recipe_json,
                     .layers = LayerErrors(report),
-                    .data_path = StoredDataPath(plan, recipe)};
+                    .data_path = StoredDataPath(plan)};
   if (options.calibration != nullptr) manifest.calibration_sha256 = options.calibration->Hash();
   RETURN_IF_ERROR(writer->Commit(std::move(manifest)).status());
   checkpoint->Remove();

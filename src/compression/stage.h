@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "compression/compression_plan.h"
 #include "compression/compression_report.h"
-#include "compression/session.h"
 #include "tensor/tensor.h"
 
 namespace pith {
@@ -21,6 +22,9 @@ struct Stage {
 
 // The layers in order, then the rest. Borrows from `plan`.
 std::vector<Stage> SplitStages(const CompressionPlan& plan);
+
+// After so many more modules (0: some of the work on one); an error ends the work.
+using CompressionProgress = std::function<absl::Status(int64_t modules)>;
 
 struct NamedTensor {
   std::string name;

@@ -205,9 +205,13 @@ Json ToJson(const QuantizationConfig& config) {
 }
 
 absl::StatusOr<QuantizationConfig> MakeQuantizationConfig(const QuantizationScheme& scheme, absl::Span<const std::string> ignore) {
-  QuantizationConfig config;
-  config.format = scheme.format;
-  config.groups.push_back({"group_0", {ModulePattern::Literal("Linear")}, scheme});
+  return MakeQuantizationConfig(std::vector<QuantizationGroup>{{"", {ModulePattern::Literal("Linear")}, scheme}}, ignore);
+}
+
+absl::StatusOr<QuantizationConfig> MakeQuantizationConfig(std::vector<QuantizationGroup> groups, absl::Span<const std::string> ignore) {
+  QuantizationConfig config{.groups = std::move(groups)};
+  for (size_t i = 0; i < config.groups.size(); ++i) config.groups[i].name = absl::StrCat("group_", i);
+  config.format = CommonFormat(config);
   for (const std::string& entry : ignore) {
     ASSIGN_OR_RETURN(ModulePattern pattern, ModulePattern::Parse(entry));
     config.ignore.push_back(std::move(pattern));

@@ -51,6 +51,8 @@ Json ToJson(const QuantizationConfig& config);
 
 // A config of one group that targets every Linear but `ignore`.
 absl::StatusOr<QuantizationConfig> MakeQuantizationConfig(const QuantizationScheme& scheme, absl::Span<const std::string> ignore);
+// A config of these groups; they are named group_0, group_1, ... Errors of both: kDataLoss for an entry of `ignore` that is no pattern.
+absl::StatusOr<QuantizationConfig> MakeQuantizationConfig(std::vector<QuantizationGroup> groups, absl::Span<const std::string> ignore);
 
 // The scheme of a module: nullptr when an ignore entry or no target matches. The pointer lives as long as `config`.
 // Errors: kDataLoss when two groups with different schemes match equally well.

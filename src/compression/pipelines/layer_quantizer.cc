@@ -12,10 +12,10 @@ namespace pith {
 absl::StatusOr<QuantizedTensor> QuantizeModule(const PlannedModule& module, const CompressionPlan& plan, MatrixView<const float> weight,
                                                InputStatistics* input, std::optional<float> input_scale, WeightQuantizer& quantizer,
                                                ThreadPool& pool, StageResult& result) {
-  const LinearLayer layer{.name = module.name, .weight = weight, .args = plan.args, .scale_dtype = plan.model_dtype};
+  const LinearLayer layer{.name = module.name, .weight = weight, .args = module.args(), .scale_dtype = plan.model_dtype};
   ASSIGN_OR_RETURN(QuantizedLayer quantized, quantizer.Quantize(layer, input, pool));
   result.layers.push_back(std::move(quantized.report));
-  ASSIGN_OR_RETURN(auto tensors, EncodeWeight(plan.config.format, quantized.weight, plan.args));
+  ASSIGN_OR_RETURN(auto tensors, EncodeWeight(module.scheme.format, quantized.weight, module.args()));
   for (StoredTensor& tensor : tensors) result.tensors.push_back({absl::StrCat(module.name, ".", tensor.suffix), std::move(tensor.tensor)});
   if (input_scale.has_value()) {
     StoredTensor scale = EncodeInputScale(*input_scale, plan.model_dtype);

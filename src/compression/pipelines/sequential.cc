@@ -124,7 +124,7 @@ absl::Status SequentialPipeline::ScaleInputs(std::vector<Observed>& inputs, Scal
     std::vector<Tensor> matrices;
     SharedInput shared{.name = observed.input.consumers.front(),
                        .statistics = observed.statistics.get(),
-                       .args = parts_.plan.args,
+                       .args = observed.targets.front()->args(),
                        .scale_dtype = parts_.plan.model_dtype,
                        .tied_columns = observed.input.tied_columns};
     for (const PlannedModule* module : observed.targets) {
@@ -161,7 +161,6 @@ absl::Status SequentialPipeline::QuantizeStage(const Stage& stage, std::vector<O
   for (const Observed& observed : inputs) {
     for (const PlannedModule* module : observed.targets) statistics[module->name] = observed.statistics.get();
   }
-  const std::optional<QuantizationArgs>& activations = parts_.plan.input_activations;
   for (const PlannedModule* module : stage.modules) {
     if (!module->quantized) {
       RETURN_IF_ERROR(Copy(module->tensors.front().name, scaled, result));
@@ -170,6 +169,7 @@ absl::Status SequentialPipeline::QuantizeStage(const Stage& stage, std::vector<O
     }
     const auto it = statistics.find(module->name);
     if (it == statistics.end()) return NotSupportedError(module->name, ": expected a module whose input is observed");
+    const std::optional<QuantizationArgs>& activations = module->scheme.input_activations;
     std::optional<InputQuantization> input;
     std::optional<float> scale;
     if (activations.has_value()) input = InputQuantization{.args = *activations};
@@ -181,7 +181,7 @@ absl::Status SequentialPipeline::QuantizeStage(const Stage& stage, std::vector<O
     ASSIGN_OR_RETURN(const Tensor matrix, scaled.ReadMatrix(module->name));
     ASSIGN_OR_RETURN(QuantizedTensor codes, QuantizeModule(*module, parts_.plan, {matrix.as<float>().data(), module->out, module->in},
                                                            it->second, scale, parts_.quantizer, parts_.pool, result));
-    codes.format = parts_.plan.config.format;
+    codes.format = module->scheme.format;
     quantized_.SetQuantized(module->name, std::move(codes), input);
     RETURN_IF_ERROR(progress(1));
   }
