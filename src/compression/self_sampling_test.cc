@@ -178,6 +178,12 @@ TEST_F(SelfSamplingTest, TokensAreDrawnFromTheWholeDistribution) {
   EXPECT_NEAR(count[1] / total, 0.125, 0.015);
   EXPECT_NEAR(count[2] / total, 0.250, 0.020);
   EXPECT_NEAR(count[3] / total, 0.625, 0.020);
+  // Behind the starts, which are shorter than this, each sample and each seed has draws of its own.
+  const auto end = [](const CalibrationData& from, size_t sample) {
+    return std::vector<int32_t>(from.sequences[sample].begin() + 80, from.sequences[sample].end());
+  };
+  EXPECT_NE(end(data, 0), end(data, 1));
+  EXPECT_NE(end(data, 0), end(Sample(*artifact, /*chat=*/false, {.num_samples = 1, .sequence_length = 128, .seed = 1}), 0));
 }
 
 TEST_F(SelfSamplingTest, AnArtifactIsLoadedAndProgressReported) {
