@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "benchmark/benchmark.h"
+#include "sampling/cdf_inversion.h"
 #include "sampling/sampler.h"
 
 namespace pith {
@@ -25,6 +26,13 @@ void BM_Sample(benchmark::State& state, const SamplingParams& params) {
   for (auto _ : state) benchmark::DoNotOptimize(Sample(logits, params, {.position = position++}, scratch)->token);
 }
 
+// As calibration data is drawn.
+void BM_DrawByInversion(benchmark::State& state) {
+  const std::vector<float> logits = MakeLogits(state.range(0));
+  uint64_t position = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(DrawByInversion(logits, UniformOpen(1, 0, position++)));
+}
+
 void VocabularySizes(benchmark::internal::Benchmark* bench) { bench->Arg(49152)->Arg(151936)->Arg(262144)->Unit(benchmark::kMicrosecond); }
 
 BENCHMARK_CAPTURE(BM_Sample, greedy, {.temperature = 0.0f})->Apply(VocabularySizes);
@@ -34,6 +42,7 @@ BENCHMARK_CAPTURE(BM_Sample, top_k_50, {.top_k = 50})->Apply(VocabularySizes);
 BENCHMARK_CAPTURE(BM_Sample, top_p_90, {.top_p = 0.9f})->Apply(VocabularySizes);
 BENCHMARK_CAPTURE(BM_Sample, min_p_05, {.min_p = 0.05f})->Apply(VocabularySizes);
 BENCHMARK_CAPTURE(BM_Sample, flat_top_p_95, {.temperature = 2.0f, .top_p = 0.95f})->Apply(VocabularySizes);
+BENCHMARK(BM_DrawByInversion)->Apply(VocabularySizes);
 
 }  // namespace
 }  // namespace pith

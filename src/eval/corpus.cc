@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
@@ -76,9 +77,10 @@ class CorpusBuilder {
 
   absl::Status AddJsonLines(const std::string& slice, absl::string_view text) {
     int64_t line_number = 0, taken = 0;
-    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
       ++line_number;
       if (Full(taken)) break;
+      if (absl::StripAsciiWhitespace(line).empty()) continue;
       const std::string where = absl::StrCat("line ", line_number);
       const auto object = ParseJson(line);
       if (!object.ok()) return Annotate(object.status(), where);

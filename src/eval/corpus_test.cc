@@ -5,39 +5,13 @@
 
 #include "base/file.h"
 #include "base/test_util.h"
+#include "tokenizer/test_byte_tokenizer.h"
 
 namespace pith {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// One token per byte, with BOS (id 256) when asked for.
-class ByteTokenizer : public Tokenizer {
- public:
-  explicit ByteTokenizer(bool adds_bos) : adds_bos_(adds_bos) {}
-  absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text, const EncodeOptions& options) const override {
-    std::vector<TokenId> ids;
-    if (adds_bos_ && options.add_special_tokens) ids.push_back(256);
-    for (const char c : text) {
-      if (static_cast<unsigned char>(c) >= 0x80) return absl::InvalidArgumentError("text: expected ASCII");
-      ids.push_back(c);
-    }
-    return ids;
-  }
-  std::string Decode(const std::vector<TokenId>& ids, bool) const override { return {ids.begin(), ids.end()}; }
-  std::string TokenBytes(TokenId id) const override { return std::string(1, static_cast<char>(id)); }
-  int64_t vocab_size() const override { return 257; }
-  bool IsSpecial(TokenId id) const override { return id == 256; }
-  std::optional<TokenId> FindToken(absl::string_view) const override { return std::nullopt; }
-  std::string TokenText(TokenId id) const override { return TokenBytes(id); }
-  std::optional<TokenId> bos_id() const override { return 256; }
-  std::optional<TokenId> eos_id() const override { return std::nullopt; }
-  bool strips_leading_space() const override { return false; }
-
- private:
-  bool adds_bos_;
-};
 
 std::string Text(const TokenWindow& window) { return {window.tokens.begin(), window.tokens.end()}; }
 
@@ -97,6 +71,7 @@ TEST(CorpusTest, RefusalsNameTheFileAndTheLine) {
   EXPECT_THAT(message("b.txt", "ab\xff\xffgh"), HasSubstr("b.txt: "));
   EXPECT_THAT(message("c.jsonl", "{\"text\":\"abcd\"}\n{\"txt\":1}\n"), HasSubstr("c.jsonl: line 2"));
   EXPECT_THAT(message("d.jsonl", "{\"text\":\"abcd\"}\n{bad\n"), HasSubstr("line 2"));
+  EXPECT_THAT(message("g.jsonl", "\n{\"text\":\"abcd\"}\n \r\n{bad\n"), HasSubstr("line 4"));
   EXPECT_THAT(message("e.pdf", "abcdefgh"), HasSubstr("another extension"));
   EXPECT_THAT(message("f.txt", "abcd", 1), HasSubstr("at least 2"));
   EXPECT_TRUE(absl::IsNotFound(LoadCorpus(scratch.File("none.txt"), ByteTokenizer(false), {}).status()));

@@ -1,0 +1,265 @@
+#include "compression/self_sampling.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/cpu_features.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "compression/sample_starts.h"
+#include "kv_cache/block_pool.h"
+#include "kv_cache/kv_storage.h"
+#include "sampling/cdf_inversion.h"
+
+namespace pith {
+namespace {
+
+constexpr int64_t kMaxSequences = 128;              // decoded together
+constexpr int64_t kMaxKvBytes = int64_t{1} << 30;   // of their keys and values
+constexpr int64_t kMaxRowsPerPass = 1024;           // starts that do not fit wait for the next pass
+constexpr int64_t kStartStride = 23;                // from a start to the next one of a sample: prime, and divides no table's size
+constexpr uint64_t kRawStream = uint64_t{1} << 62;  // streams of the seed for the orders of the two tables; above those of the samples
+constexpr uint64_t kChatStream = kRawStream + 1;
+
+struct EncodedStart {
+  std::string domain;
+  std::vector<int32_t> tokens;
+};
+
+// The starts as ids, in the order the seed gives.
+class StartTable {
+ public:
+  static absl::StatusOr<StartTable> Make(const ModelText& model_text, uint64_t seed) {
+    StartTable table;
+    const std::optional<TokenId> bos = AddedBos(model_text.tokenizer);
+    for (const SampleStart& start : RawStarts()) {
+      ASSIGN_OR_RETURN(std::vector<int32_t> tokens, EncodeText(model_text, start.text));
+      if (bos.has_value()) tokens.insert(tokens.begin(), *bos);
+      if (!tokens.empty()) table.raw_.push_back({std::string(start.domain), std::move(tokens)});
+    }
+    if (table.raw_.empty()) return BadFileError("tokenizer: expected ids for the starts of texts, found none");
+    Shuffle(table.raw_, seed, kRawStream);
+    if (model_text.chat_template == nullptr) return table;
+    for (const SampleStart& message : UserMessages()) {
+      const OrderedJson messages = {{{"role", "user"}, {"content", std::string(message.text)}}};
+      ASSIGN_OR_RETURN(std::vector<int32_t> tokens, EncodeConversation(model_text, messages, /*add_generation_prompt=*/true));
+      if (tokens.empty()) return BadFileError("chat template: expected a prompt for a user's message, found none");
+      table.chat_.push_back({absl::StrCat("chat/", message.domain), std::move(tokens)});
+    }
+    Shuffle(table.chat_, seed, kChatStream);
+    return table;
+  }
+
+  // The start after `number` others in a sample.
+  const EncodedStart& Find(int64_t sample, int64_t number) const {
+    const bool chat = !chat_.empty() && sample % 2 == 0;
+    const std::vector<EncodedStart>& starts = chat ? chat_ : raw_;
+    const int64_t first = chat_.empty() ? sample : sample / 2;
+    return starts[static_cast<size_t>(first + number * kStartStride) % starts.size()];
+  }
+
+ private:
+  static void Shuffle(std::vector<EncodedStart>& starts, uint64_t seed, uint64_t stream) {
+    RandomStream random(seed, stream);
+    for (size_t i = starts.size(); i > 1; --i) std::swap(starts[i - 1], starts[random.Below(i)]);
+  }
+
+  std::vector<EncodedStart> raw_, chat_;
+};
+
+// A sample on its way.
+struct SampledSequence {
+  int64_t sample = 0;
+  int64_t num_starts = 0;
+  const EncodedStart* start = nullptr;  // whose text is written
+  std::vector<int32_t> tokens;
+  BlockTable blocks;  // num_tokens: how many of `tokens` have been through the model
+};
+
+class SelfSampler {
+ public:
+  SelfSampler(DecoderModel& model, StartTable starts, std::vector<int32_t> ends, const CalibrationOptions& options, int64_t max_sequences,
+              KvStorage storage, ThreadPool& pool)
+      : model_(model),
+        starts_(std::move(starts)),
+        ends_(std::move(ends)),
+        max_sequences_(max_sequences),
+        vocab_size_(static_cast<size_t>(model.config().vocab_size)),
+        blocks_(storage.spec().num_blocks),
+        storage_(std::move(storage)),
+        pool_(pool) {
+    data_.options = options;
+    data_.sequences.resize(static_cast<size_t>(options.num_samples));
+  }
+
+  absl::StatusOr<CalibrationData> Run(const CalibrationProgress& progress) {
+    const int64_t total = data_.options.num_samples * data_.options.sequence_length;
+    while (Admit()) {
+      if (progress != nullptr) RETURN_IF_ERROR(progress("sampling", num_tokens_, total));
+      RETURN_IF_ERROR(Forward());
+      RETURN_IF_ERROR(Draw());
+      Commit();
+    }
+    if (progress != nullptr) RETURN_IF_ERROR(progress("sampling", total, total));
+    return std::move(data_);
+  }
+
+ private:
+  bool Full(const SampledSequence& sequence) const { return static_cast<int64_t>(sequence.tokens.size()) == data_.options.sequence_length; }
+
+  void Append(SampledSequence& sequence, int32_t token) {
+    sequence.tokens.push_back(token);
+    ++data_.domain_tokens[sequence.start->domain];
+    ++num_tokens_;
+  }
+
+  // As much of the next start as there is room for. A BOS that the model has drawn is the one the start begins with.
+  void AppendStart(SampledSequence& sequence) {
+    sequence.start = &starts_.Find(sequence.sample, sequence.num_starts++);
+    absl::Span<const int32_t> tokens = sequence.start->tokens;
+    if (!sequence.tokens.empty() && sequence.tokens.back() == tokens.front()) tokens.remove_prefix(1);
+    for (const int32_t token : tokens) {
+      if (!Full(sequence)) Append(sequence, token);
+    }
+  }
+
+  // Begins samples while there is room; false when all are done.
+  bool Admit() {
+    while (static_cast<int64_t>(active_.size()) < max_sequences_ && next_sample_ < data_.options.num_samples) {
+      SampledSequence& sequence = active_.emplace_back();
+      sequence.sample = next_sample_++;
+      AppendStart(sequence);
+      if (Full(sequence)) Finish(active_.size() - 1);
+    }
+    return !active_.empty();
+  }
+
+  void Finish(size_t index) {
+    SampledSequence& sequence = active_[index];
+    data_.sequences[static_cast<size_t>(sequence.sample)] = std::move(sequence.tokens);
+    blocks_.Release(sequence.blocks);
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+
+  // Runs what has not been through the model, of as many sequences as fit into a pass; logits_ are those after the last token of each.
+  absl::Status Forward() {
+    ForwardBatch batch;
+    drawn_.clear();
+    for (size_t i = 0; i < active_.size(); ++i) {
+      SampledSequence& sequence = active_[i];
+      const int64_t begin = sequence.blocks.num_tokens, end = static_cast<int64_t>(sequence.tokens.size());
+      if (batch.num_rows() > 0 && batch.num_rows() + end - begin > kMaxRowsPerPass) continue;
+      RETURN_IF_ERROR(blocks_.Grow(sequence.blocks, end));
+      batch.sequences.push_back(
+          {.row_begin = batch.num_rows(), .num_rows = end - begin, .first_position = begin, .blocks = &sequence.blocks});
+      batch.token_ids.insert(batch.token_ids.end(), sequence.tokens.begin() + begin, sequence.tokens.end());
+      batch.logits_rows.push_back(static_cast<int32_t>(batch.num_rows() - 1));
+      drawn_.push_back({.index = i});
+    }
+    logits_.resize(drawn_.size() * vocab_size_);
+    RETURN_IF_ERROR(model_.Forward(batch, storage_, absl::MakeSpan(logits_)));
+    for (const Drawn& drawn : drawn_) {
+      SampledSequence& sequence = active_[drawn.index];
+      sequence.blocks.num_tokens = static_cast<int64_t>(sequence.tokens.size());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Draw() {
+    pool_.ParallelForDynamic(static_cast<int64_t>(drawn_.size()), 1, [&](int64_t begin, int64_t end, int) {
+      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+        const SampledSequence& sequence = active_[drawn_[i].index];
+        const double uniform = UniformOpen(data_.options.seed, static_cast<uint64_t>(sequence.sample), sequence.tokens.size());
+        drawn_[i].token = DrawByInversion(absl::MakeConstSpan(logits_).subspan(i * vocab_size_, vocab_size_), uniform);
+      }
+    });
+    for (const Drawn& drawn : drawn_) {
+      const SampledSequence& sequence = active_[drawn.index];
+      if (drawn.token < 0) {
+        return BugError("logits of calibration sample ", sequence.sample, ", position ", sequence.tokens.size(),
+                        ": expected a finite largest value, found none");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void Commit() {
+    for (size_t i = drawn_.size(); i-- > 0;) {  // backwards, for Finish moves those behind
+      SampledSequence& sequence = active_[drawn_[i].index];
+      Append(sequence, drawn_[i].token);
+      if (!Full(sequence) && std::find(ends_.begin(), ends_.end(), drawn_[i].token) != ends_.end()) AppendStart(sequence);
+      if (Full(sequence)) Finish(drawn_[i].index);
+    }
+  }
+
+  struct Drawn {
+    size_t index = 0;  // in active_
+    int32_t token = -1;
+  };
+
+  DecoderModel& model_;
+  const StartTable starts_;
+  const std::vector<int32_t> ends_;  // tokens that end a text
+  const int64_t max_sequences_;
+  const size_t vocab_size_;
+  BlockPool blocks_;
+  KvStorage storage_;
+  ThreadPool& pool_;
+  CalibrationData data_;
+  int64_t next_sample_ = 0, num_tokens_ = 0;
+  std::vector<SampledSequence> active_;  // in the order of samples
+  std::vector<Drawn> drawn_;             // of the last pass, indices ascending
+  std::vector<float> logits_;            // [drawn_.size(), vocab_size]
+};
+
+std::vector<int32_t> EndTokens(const ModelText& model_text) {
+  std::vector<int32_t> ends = model_text.stop_token_ids;
+  for (const std::optional<TokenId> id : {model_text.tokenizer.eos_id(), model_text.tokenizer.bos_id()}) {
+    if (id.has_value()) ends.push_back(*id);
+  }
+  return ends;
+}
+
+}  // namespace
+
+absl::StatusOr<CalibrationData> SampleFromModel(DecoderModel& model, const ModelText& model_text, const CalibrationOptions& options,
+                                                int64_t max_sequences, ThreadPool& pool, const CalibrationProgress& progress) {
+  RETURN_IF_ERROR(Validate(options));
+  const DecoderConfig& config = model.config();
+  if (options.sequence_length > config.max_position_embeddings) {
+    return UsageError("calibration: expected samples of at most max_position_embeddings = ", config.max_position_embeddings,
+                      " tokens, found ", options.sequence_length);
+  }
+  if (model_text.tokenizer.vocab_size() > config.vocab_size) {
+    return BadFileError("tokenizer: expected at most vocab_size = ", config.vocab_size, " ids, found ", model_text.tokenizer.vocab_size());
+  }
+  ASSIGN_OR_RETURN(StartTable starts, StartTable::Make(model_text, options.seed));
+  const int64_t blocks = BlockPool::BlocksForTokens(options.sequence_length);
+  const int64_t sequence_bytes = blocks * kBlockSizeTokens * model.KvSpecAs(KvDtype::kBf16, 1).bytes_per_token();
+  const int64_t sequences = std::clamp(std::min(max_sequences, kMaxKvBytes / sequence_bytes), int64_t{1}, options.num_samples);
+  ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.KvSpecAs(KvDtype::kBf16, sequences * blocks)));
+  return SelfSampler(model, std::move(starts), EndTokens(model_text), options, sequences, std::move(storage), pool).Run(progress);
+}
+
+absl::StatusOr<CalibrationData> SampleCalibrationData(const ArtifactReader& reader, const ModelText& model_text,
+                                                      const CalibrationOptions& options, ThreadPool& pool,
+                                                      const CalibrationProgress& progress) {
+  RETURN_IF_ERROR(Validate(options));
+  ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
+  absl::Status interrupted;
+  LoadOptions load{.pool = &pool, .isa = isa};
+  if (progress != nullptr) {
+    load.progress = [&](int64_t done, int64_t total) {
+      if (interrupted.ok()) interrupted = progress("loading", done, total);
+    };
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<DecoderModel> model, DecoderModel::Load(reader, load));
+  RETURN_IF_ERROR(interrupted);
+  return SampleFromModel(*model, model_text, options, kMaxSequences, pool, progress);
+}
+
+}  // namespace pith
