@@ -10,6 +10,7 @@
 #include "cli/model_bundle.h"
 #include "cli/version.h"
 #include "compression/modifier.h"
+#include "compression/self_sampling.h"
 #include "compression/session.h"
 
 namespace pith {
@@ -17,6 +18,7 @@ namespace {
 
 struct Options {
   std::string model, output, scheme = "W4A16", method = "rtn", group_size = "auto", embeddings, head;
+  std::vector<std::string> calibration;
   CalibrationOptions samples;
   std::vector<std::string> ignore;
   bool no_clip_search = false, dry_run = false, resume = false, strict = false;
@@ -109,9 +111,63 @@ std::string BlockSummary(const CompressionReport& report) {
                          local, last.relative, last.sqnr_db, last.cosine);
 }
 
-absl::Status Run(const Options& options, const CommonOptions& common) {
-  ASSIGN_OR_RETURN(const Recipe recipe,
+// A bar per phase of the work; Ctrl-C ends it.
+class PhaseProgress {
+ public:
+  std::function<absl::Status(absl::string_view, int64_t, int64_t)> callback(const char* unit) {
+    return [this, unit](absl::string_view name, int64_t done, int64_t total) {
+      if (phase_ != name) {
+        End();
+        phase_ = std::string(name);
+        progress_.emplace(name, total, unit);
+      }
+      progress_->Set(done);
+      return CheckInterrupted();
+    };
+  }
+  void End() {
+    progress_.reset();
+    phase_.clear();
+  }
+
+ private:
+  std::optional<Progress> progress_;
+  std::string phase_;
+};
+
+absl::StatusOr<CalibrationData> MakeCalibrationData(const Options& options, const ArtifactReader& reader, ThreadPool& pool,
+                                                    PhaseProgress& progress) {
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModelFiles(options.model));
+  const ModelText text{.tokenizer = *bundle.tokenizer,
+                       .chat_template = bundle.chat_template.has_value() ? &*bundle.chat_template : nullptr,
+                       .bos_token = bundle.bos_token,
+                       .eos_token = bundle.eos_token,
+                       .stop_token_ids = bundle.stop_token_ids};
+  CalibrationOptions samples = options.samples;
+  samples.seed = options.seed;
+  if (!options.calibration.empty()) return LoadCalibrationData(options.calibration, text, samples);
+  auto data = SampleCalibrationData(reader, text, samples, pool, progress.callback("steps"));
+  progress.End();
+  return data;
+}
+
+std::string DescribeCalibration(const CalibrationData& data) {
+  const auto domain = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first, " ", entry.second); };
+  return absl::StrFormat("calibration: %s, %s; tokens by domain: %s\n", Plural(static_cast<int64_t>(data.sequences.size()), "sample"),
+                         data.files.empty() ? "drawn from the model itself" : absl::StrCat("from ", absl::StrJoin(data.files, ", ")),
+                         absl::StrJoin(data.domain_tokens, ", ", domain));
+}
+
+absl::StatusOr<Recipe> RecipeOf(const Options& options) {
+  ASSIGN_OR_RETURN(Recipe recipe,
                    MakeRecipe(options.scheme, options.method, options.group_size, options.ignore, !options.no_clip_search, options.seed));
+  if (!options.embeddings.empty()) RETURN_IF_ERROR(QuantizeEmbeddings(options.embeddings, "auto", recipe));
+  if (!options.head.empty()) RETURN_IF_ERROR(QuantizeHead(options.head, "auto", recipe));
+  return recipe;
+}
+
+absl::Status Run(const Options& options, const CommonOptions& common) {
+  ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, ArtifactReader::Open(options.model));
   ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(*reader, recipe));
   if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
@@ -123,28 +179,17 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     return WriteJsonResult(common, result);
   }
   ThreadPool pool(common.threads);
-  std::optional<Progress> progress;
-  std::string phase;
   CompressionOptions compression{.pith_version = kVersion, .resume = options.resume};
+  PhaseProgress progress;
+  compression.progress = progress.callback("modules");
   std::optional<CalibrationData> calibration;
-  if (!options.calibration.empty()) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(reader->tokenizer_files()));
-    CalibrationOptions samples = options.samples;
-    samples.seed = options.seed;
-    ASSIGN_OR_RETURN(calibration, LoadCalibrationData(options.calibration, *tokenizer, samples));
+  if (!options.calibration.empty() || NeedsCalibration(recipe)) {
+    ASSIGN_OR_RETURN(calibration, MakeCalibrationData(options, *reader, pool, progress));
+    if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(DescribeCalibration(*calibration)));
     compression.calibration = &*calibration;
   }
-  compression.progress = [&](absl::string_view name, int64_t done, int64_t total) {
-    if (phase != name) {
-      phase = std::string(name);
-      progress.reset();
-      progress.emplace(name, total, "modules");
-    }
-    progress->Set(done);
-    return CheckInterrupted();
-  };
   ASSIGN_OR_RETURN(const CompressionReport report, Compress(*reader, recipe, options.output, pool, compression));
-  progress.reset();
+  progress.End();
   if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Summary(report, options.output) + BlockSummary(report)));
   result["report"] = ToJson(report);
   RETURN_IF_ERROR(WriteJsonResult(common, result));
@@ -163,13 +208,17 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("--scheme", options->scheme, SchemeNames())->capture_default_str();
   app.add_option("--method", options->method, MethodNames())->capture_default_str();
   app.add_option("--calibration", options->calibration,
-                 "text that methods with calibration are fed: a .txt or .jsonl file, or a folder of them");
-  app.add_option("--num-samples", options->samples.num_samples, "samples drawn from it")
-      ->check(CLI::Range(1, 65536))
+                 "texts for methods that need data: .txt, .raw, .utf8 or .jsonl files, or folders of them (default: text sampled from the "
+                 "model itself)");
+  app.add_option("--num-samples", options->samples.num_samples, "samples of calibration data")
+      ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--sequence-length", options->samples.sequence_length, "tokens of a sample")
-      ->check(CLI::Range(2, 65536))
+      ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
+  app.add_option("--quantize-embeddings", options->embeddings,
+                 "scheme of the embedding, and of the head where it is tied: W8A16, W4A16, ... (default: left as it is)");
+  app.add_option("--quantize-head", options->head, "scheme of a head that is not tied (default: left as it is)");
   app.add_option("--group-size", options->group_size,
                  "auto (what the scheme has: channels, blocks, or groups of the largest power of two <= 128 that divides every row), a "
                  "number, channel or tensor")

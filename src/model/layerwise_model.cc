@@ -32,7 +32,13 @@ absl::StatusOr<std::unique_ptr<LayerwiseModel>> LayerwiseModel::Create(const Art
   ASSIGN_OR_RETURN(WeightMap map, MakeWeightMap(reader, architecture->norms));
   RETURN_IF_ERROR(Annotate(CheckWeights(reader, *config, map), reader.path()));
   std::unique_ptr<LayerwiseModel> model(new LayerwiseModel(*std::move(config), std::move(map), options));
-  ASSIGN_OR_RETURN(model->embedding_, ReadEmbedding(reader, model->config_, model->map_, model->context_));
+  if (options.with_head) {
+    ASSIGN_OR_RETURN(BoundDecoder ends, ReadEmbeddingAndHead(reader, model->config_, model->map_, model->context_));
+    model->embedding_ = std::move(ends.embedding);
+    model->head_ = std::move(ends.head);
+  } else {
+    ASSIGN_OR_RETURN(model->embedding_, ReadEmbedding(reader, model->config_, model->map_, model->context_));
+  }
   const int64_t num_blocks = (options.max_tokens + kBlockSizeTokens - 1) / kBlockSizeTokens;
   ASSIGN_OR_RETURN(
       model->kv_,
@@ -84,6 +90,18 @@ absl::Status LayerwiseModel::RunLayer(const DecoderLayer& layer, int64_t num_tok
   RunDecoderLayer(layer, pass);
   std::copy_n(workspace_.hidden(), hidden.size(), hidden.begin());
   return absl::OkStatus();
+}
+
+void LayerwiseModel::Logits(absl::Span<const float> hidden, absl::Span<float> logits) {
+  CHECK(head_.has_value());
+  const int64_t rows = static_cast<int64_t>(hidden.size()) / config_.hidden_size;
+  CHECK_EQ(static_cast<int64_t>(logits.size()), rows * config_.vocab_size);
+  workspace_.Reserve(rows);
+  std::vector<int32_t> all(static_cast<size_t>(rows));
+  std::iota(all.begin(), all.end(), 0);
+  workspace_.normed().Prepare(head_->projection().formats(), rows, config_.hidden_size, /*bf16=*/false);
+  head_->Normalize(context_, hidden.data(), all, workspace_.normed());
+  head_->Run(context_, workspace_.normed(), rows, logits.data());
 }
 
 }  // namespace pith

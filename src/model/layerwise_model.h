@@ -13,6 +13,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -28,6 +29,7 @@
 #include "model/weight_map.h"
 #include "nn/compute_context.h"
 #include "nn/embedding.h"
+#include "nn/lm_head.h"
 
 namespace pith {
 
@@ -36,11 +38,12 @@ struct LayerwiseOptions {
   Isa isa = Isa::kScalar;                       // usually SelectIsa()
   WeightOnlyActivation weight_only_activation;  // what quantized layers are multiplied with
   int64_t max_tokens = 2048;                    // of a sequence
+  bool with_head = false;                       // Logits can be asked for
 };
 
 class LayerwiseModel {
  public:
-  // Reads the embedding. Errors: those of DecoderModel::Load; kResourceExhausted.
+  // Reads the embedding, and the head where it is wanted. Errors: those of DecoderModel::Load; kResourceExhausted.
   static absl::StatusOr<std::unique_ptr<LayerwiseModel>> Create(const ArtifactReader& reader, const LayerwiseOptions& options);
 
   const DecoderConfig& config() const { return config_; }
@@ -56,6 +59,9 @@ class LayerwiseModel {
   // sees what flows into its linear modules. Errors: kInvalidArgument for a length that is not in [1, max_tokens].
   absl::Status RunLayer(const DecoderLayer& layer, int64_t num_tokens, absl::Span<float> hidden, LayerObserver* observer);
 
+  // logits [rows, vocab_size] of hidden states [rows, hidden_size] behind the last layer; rows <= max_tokens. Needs options.with_head.
+  void Logits(absl::Span<const float> hidden, absl::Span<float> logits);
+
  private:
   LayerwiseModel(DecoderConfig config, WeightMap map, const LayerwiseOptions& options);
 
@@ -66,6 +72,7 @@ class LayerwiseModel {
   AttentionSelection attention_;
   std::unique_ptr<RotaryEmbedding> rotary_, rotary_local_;  // rotary_local_ null: the same as rotary_
   Embedding embedding_;
+  std::optional<LmHead> head_;
   Workspace workspace_;
   std::optional<KvStorage> kv_;  // of one layer
   BlockTable blocks_;            // all of kv_

@@ -63,6 +63,26 @@ TEST_P(LayerwiseModelTest, HasTheBitsOfTheWholeModel) {
 }
 INSTANTIATE_TEST_SUITE_P(Architectures, LayerwiseModelTest, testing::Values("llama", "qwen2", "qwen3", "gemma3_text"));
 
+TEST_P(LayerwiseModelTest, HasTheLogitsOfTheWholeModel) {
+  for (const bool tied : {true, false}) {
+    Json config = TinyConfig(GetParam());
+    config["tie_word_embeddings"] = tied;
+    const auto artifact = SyntheticArtifact::Random(config, 1);
+    const auto whole = DecoderModel::Load(*artifact, {.pool = &pool_});
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    TestCache cache(**whole, 4);
+    BlockTable table;
+    const std::vector<float> expected = AppendTokens(**whole, cache, table, tokens_);
+    const auto model = LayerwiseModel::Create(*artifact, {.pool = &pool_, .isa = *SelectIsa(), .max_tokens = 16, .with_head = true});
+    ASSERT_TRUE(model.ok()) << model.status();
+    std::vector<float> hidden(9 * 32), logits(9 * 50);
+    ASSERT_TRUE((*model)->Embed(tokens_, absl::MakeSpan(hidden)).ok());
+    for (int64_t i = 0; i < 3; ++i) ASSERT_TRUE((*model)->RunLayer(*(*model)->LoadLayer(*artifact, i), 9, absl::MakeSpan(hidden), nullptr).ok());
+    (*model)->Logits(hidden, absl::MakeSpan(logits));
+    EXPECT_EQ(logits, expected) << tied;
+  }
+}
+
 TEST_F(LayerwiseModelTest, RunsALayerWithOtherWeights) {
   const auto artifact = SyntheticArtifact::Random(TinyConfig("llama"), 1);
   const auto quantized = SyntheticArtifact::Random(TinyConfig("llama"), 1);

@@ -340,4 +340,12 @@ absl::StatusOr<Embedding> ReadEmbedding(const ArtifactReader& reader, const Deco
   return Binder(reader, config, map, context, silent).BindEmbedding(map.Embedding());
 }
 
+absl::StatusOr<BoundDecoder> ReadEmbeddingAndHead(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
+                                                  const ComputeContext& context) {
+  LoadProgress silent(2, nullptr);
+  BoundDecoder out;
+  RETURN_IF_ERROR(Binder(reader, config, map, context, silent).BindEmbeddingAndHead(out));
+  return out;
+}
+
 }  // namespace pith

@@ -34,11 +34,14 @@ absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const Dec
                                          const ComputeContext& context, const std::function<void(int64_t, int64_t)>& progress,
                                          PrepackCache* cache = nullptr);
 
-// One layer alone, on the calling thread and `context`'s pool, without its RoPE; and the embedding alone. Shapes have been checked
+// One layer alone, on the calling thread and `context`'s pool, without its RoPE; the embedding alone; embedding and head, of which a tied
+// one is the embedding's matrix, without layers. Shapes have been checked
 // (CheckWeights). Errors as above.
 absl::StatusOr<DecoderLayer> ReadDecoderLayer(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
                                               const ComputeContext& context, int64_t index);
 absl::StatusOr<Embedding> ReadEmbedding(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
                                         const ComputeContext& context);
+absl::StatusOr<BoundDecoder> ReadEmbeddingAndHead(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
+                                                  const ComputeContext& context);
 
 }  // namespace pith

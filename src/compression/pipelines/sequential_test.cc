@@ -66,7 +66,7 @@ class SequentialTest : public testing::Test {
   }
 
   ScratchDirectory scratch_;
-  CalibrationData data_{.source = "test"};
+  CalibrationData data_{.files = {"test"}};
 };
 
 TEST_F(SequentialTest, EveryMethodAndSchemeGivesAnArtifact) {

@@ -1,0 +1,115 @@
+#include "compression/compression_plan.h"
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_util.h"
+#include "compression/session.h"
+
+namespace pith {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::unique_ptr<ArtifactReader> OpenGolden(const std::string& name) {
+  auto reader = ArtifactReader::Open(absl::StrCat(PITH_SOURCE_DIR, "/tests/golden/models/", name));
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  return *std::move(reader);
+}
+
+Recipe MakeTestRecipe(const std::string& scheme) {
+  auto recipe = MakeRecipe(scheme, "rtn", "auto", {}, /*clip_search=*/true, 0);
+  EXPECT_TRUE(recipe.ok()) << recipe.status();
+  return *std::move(recipe);
+}
+
+// What the artifact says of each module agrees with what was planned, and it can be opened and run again.
+void ExpectArtifactAsPlanned(const ArtifactReader& reader, const Recipe& recipe, const std::string& output) {
+  const auto plan = PlanCompression(reader, recipe);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ThreadPool pool(1);
+  const auto report = Compress(reader, recipe, output, pool, {.pith_version = "test"});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->output_bytes, plan->output_bytes);
+  const auto artifact = ArtifactReader::Open(output);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  for (const PlannedModule& module : plan->modules) {
+    const auto weight = (*artifact)->ReadWeight(module.name);
+    ASSERT_TRUE(weight.ok()) << weight.status();
+    ASSERT_EQ(weight->quantized.has_value(), module.quantized) << module.name;
+    if (!module.quantized) continue;
+    EXPECT_EQ(weight->quantized->bits, module.args().num_bits) << module.name;
+    EXPECT_EQ(weight->quantized->format, module.scheme.format) << module.name;
+    EXPECT_EQ(weight->quantized->group_size, module.args().columns_per_scale(module.in)) << module.name;
+  }
+}
+
+TEST(CompressionPlanTest, ModulesMayHaveASchemeOfTheirOwn) {
+  const auto reader = OpenGolden("llama_llama3");
+  Recipe recipe = MakeTestRecipe("W4A16");
+  ASSERT_TRUE(AddOverride("--test", "W8A16", "channel", {"re:.*down_proj", "model.layers.1.self_attn.o_proj"}, recipe).ok());
+  ASSERT_TRUE(QuantizeEmbeddings("W8A16", "auto", recipe).ok());
+  const auto plan = PlanCompression(*reader, recipe);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::map<std::string, int> bits;
+  for (const PlannedModule& module : plan->modules) bits[module.name] = module.quantized ? module.args().num_bits : 16;
+  EXPECT_EQ(bits["model.layers.0.mlp.down_proj"], 8);
+  EXPECT_EQ(bits["model.layers.1.self_attn.o_proj"], 8);
+  EXPECT_EQ(bits["model.layers.0.self_attn.o_proj"], 4);
+  EXPECT_EQ(bits["model.embed_tokens"], 8);
+  EXPECT_EQ(bits["model.norm"], 16);
+  EXPECT_EQ(plan->config.groups.size(), 3u);
+  ScratchDirectory scratch;
+  ExpectArtifactAsPlanned(*reader, recipe, scratch.File("out"));
+}
+
+// Two packings in one artifact.
+TEST(CompressionPlanTest, FormatsMayDiffer) {
+  const auto reader = OpenGolden("qwen2_window");
+  Recipe recipe = MakeTestRecipe("W4A16");
+  ASSERT_TRUE(AddOverride("--test", "W8A8", "auto", {"re:.*down_proj"}, recipe).ok());
+  ScratchDirectory scratch;
+  ExpectArtifactAsPlanned(*reader, recipe, scratch.File("out"));
+  EXPECT_EQ(PlanCompression(*reader, recipe)->config.format, "mixed-precision");
+}
+
+TEST(CompressionPlanTest, AHeadOfItsOwnIsQuantizedWhenAsked) {
+  for (const char* model : {"llama_llama3", "qwen2_window", "qwen3"}) {
+    const auto reader = OpenGolden(model);
+    Recipe recipe = MakeTestRecipe("W4A16");
+    ASSERT_TRUE(QuantizeHead("W8A16", "auto", recipe).ok());
+    const auto plan = PlanCompression(*reader, recipe);
+    if (!reader->HasWeight("lm_head")) {
+      EXPECT_THAT(plan.status().message(), HasSubstr("of lm_head: expected a module of the model that is not ignored, found none")) << model;
+      continue;
+    }
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ScratchDirectory scratch;
+    ExpectArtifactAsPlanned(*reader, recipe, scratch.File("out"));
+  }
+}
+
+TEST(CompressionPlanTest, RefusesSchemesThatAModuleHasNoUseFor) {
+  const auto reader = OpenGolden("llama_llama3");
+  Recipe recipe = MakeTestRecipe("W4A16");
+  ASSERT_TRUE(QuantizeEmbeddings("W8A8", "auto", recipe).ok());
+  EXPECT_THAT(PlanCompression(*reader, recipe).status().message(),
+              AllOf(HasSubstr("model.embed_tokens"), HasSubstr("expected a scheme of weights alone, found W8A8")));
+  EXPECT_TRUE(absl::IsInvalidArgument(QuantizeEmbeddings("BF16", "auto", recipe)));
+  EXPECT_TRUE(absl::IsUnimplemented(QuantizeHead("W3", "auto", recipe)));
+  EXPECT_TRUE(absl::IsInvalidArgument(AddOverride("--test", "W4A16", "0", {"Linear"}, recipe)));
+}
+
+// A part of a fused matrix cannot have a scheme of its own.
+TEST(CompressionPlanTest, RefusesToSplitWhatEnginesFuse) {
+  const auto reader = OpenGolden("llama_llama3");
+  Recipe recipe = MakeTestRecipe("W4A16");
+  ASSERT_TRUE(AddOverride("--test", "W8A16", "auto", {"re:.*v_proj"}, recipe).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(PlanCompression(*reader, recipe).status()));
+}
+
+}  // namespace
+}  // namespace pith
