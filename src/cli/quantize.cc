@@ -1,3 +1,5 @@
+#include <map>
+
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -9,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/model_bundle.h"
 #include "cli/version.h"
+#include "compression/bit_budget.h"
 #include "compression/modifier.h"
 #include "compression/self_sampling.h"
 #include "compression/session.h"
@@ -21,6 +24,7 @@ struct Options {
   std::vector<std::string> calibration;
   CalibrationOptions samples;
   std::vector<std::string> ignore;
+  double bits_per_weight = 0;  // 0: one scheme for all
   bool no_clip_search = false, dry_run = false, resume = false, strict = false;
   uint64_t seed = 0;
 };
@@ -50,6 +54,20 @@ std::string MethodNames() {
   return absl::StrCat(absl::StrJoin(Methods(), "; ", describe), "; auto: the best known for the scheme");
 }
 
+// "; of these 12 in W8A16 per channel, 1 in W8A16 in groups of 64": the modules that have a scheme of their own.
+std::string DescribeOverrides(const CompressionPlan& plan, const Recipe& recipe) {
+  std::map<std::string, int64_t> counts;
+  for (const PlannedModule& module : plan.modules) {
+    if (!module.quantized || (module.scheme.name == recipe.scheme.name && module.args() == plan.args)) continue;
+    const int group_size = module.args().group_size;
+    ++counts[absl::StrCat(module.scheme.name, group_size > 0 ? absl::StrCat(" in groups of ", group_size)
+                                                             : absl::StrCat(" per ", StrategyName(module.args().strategy)))];
+  }
+  std::vector<std::string> parts;
+  for (const auto& [scheme, count] : counts) parts.push_back(absl::StrCat(count, " in ", scheme));
+  return parts.empty() ? "" : absl::StrCat("; of these ", absl::StrJoin(parts, ", "));
+}
+
 std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
   int64_t quantized = 0, weights = 0, kept = 0;
   for (const PlannedModule& module : plan.modules) {
@@ -57,10 +75,11 @@ std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
     kept += module.quantized ? 0 : 1;
     weights += module.out * module.in;
   }
-  return absl::StrFormat("%s by %s: %s (%.1f M weights) in %s%s; %s kept in %s; %s -> %s of tensors\n", recipe.scheme.name, recipe.method,
-                         Plural(quantized, "linear layer"), static_cast<double>(weights) / 1e6, DescribeScales(plan.args, recipe),
-                         DescribeActivations(recipe.scheme), Plural(kept, "other tensor"), DTypeName(plan.model_dtype),
-                         HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes));
+  return absl::StrFormat("%s by %s: %s (%.1f M weights) in %s%s%s; %s kept in %s; %s -> %s of tensors\n", recipe.scheme.name, recipe.method,
+                         Plural(quantized, recipe.overrides.empty() ? "linear layer" : "module"), static_cast<double>(weights) / 1e6,
+                         DescribeScales(plan.args, recipe), DescribeActivations(recipe.scheme), DescribeOverrides(plan, recipe),
+                         Plural(kept, "other tensor"), DTypeName(plan.model_dtype), HumanBytes(plan.input_bytes),
+                         HumanBytes(plan.output_bytes));
 }
 
 OrderedJson PlanJson(const CompressionPlan& plan) {
@@ -166,27 +185,40 @@ absl::StatusOr<Recipe> RecipeOf(const Options& options) {
   return recipe;
 }
 
+absl::Status DryRun(const Options& options, const CommonOptions& common, const ArtifactReader& reader, const CompressionPlan& plan,
+                    OrderedJson result) {
+  if (options.bits_per_weight > 0) return UsageError("--dry-run: expected no --bits-per-weight, which has to measure first, found it");
+  RETURN_IF_ERROR(ArtifactWriter::Create(options.output, {.source_path = reader.path()}).status());  // nothing stays of it
+  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(PlanTable(plan)));
+  result["plan"] = PlanJson(plan);
+  return WriteJsonResult(common, result);
+}
+
 absl::Status Run(const Options& options, const CommonOptions& common) {
-  ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(options));
+  ASSIGN_OR_RETURN(Recipe recipe, RecipeOf(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, ArtifactReader::Open(options.model));
-  ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(*reader, recipe));
-  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
+  ASSIGN_OR_RETURN(CompressionPlan plan, PlanCompression(*reader, recipe));
+  if (!common.json_to_stdout() && options.bits_per_weight == 0) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
   OrderedJson result = {{"input", options.model}, {"output", options.output}, {"recipe", ToJson(recipe)}};
-  if (options.dry_run) {
-    RETURN_IF_ERROR(ArtifactWriter::Create(options.output, {.source_path = reader->path()}).status());  // nothing stays of it
-    if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(PlanTable(plan)));
-    result["plan"] = PlanJson(plan);
-    return WriteJsonResult(common, result);
-  }
+  if (options.dry_run) return DryRun(options, common, *reader, plan, std::move(result));
   ThreadPool pool(common.threads);
   CompressionOptions compression{.pith_version = kVersion, .resume = options.resume};
   PhaseProgress progress;
   compression.progress = progress.callback("modules");
   std::optional<CalibrationData> calibration;
-  if (!options.calibration.empty() || NeedsCalibration(recipe)) {
+  if (!options.calibration.empty() || NeedsCalibration(recipe) || options.bits_per_weight > 0) {
     ASSIGN_OR_RETURN(calibration, MakeCalibrationData(options, *reader, pool, progress));
     if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(DescribeCalibration(*calibration)));
-    compression.calibration = &*calibration;
+    if (NeedsCalibration(recipe) || !options.calibration.empty()) compression.calibration = &*calibration;
+  }
+  if (options.bits_per_weight > 0) {
+    ASSIGN_OR_RETURN(
+        recipe, AllocateRecipe(*reader, recipe, options.bits_per_weight, *calibration, {}, pool,
+                               [sets = progress.callback("sets")](int64_t done, int64_t total) { return sets("measuring", done, total); }));
+    progress.End();
+    ASSIGN_OR_RETURN(plan, PlanCompression(*reader, recipe));
+    if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
+    result["recipe"] = ToJson(recipe);
   }
   ASSIGN_OR_RETURN(const CompressionReport report, Compress(*reader, recipe, options.output, pool, compression));
   progress.End();
@@ -223,6 +255,10 @@ CommandFunction SetupQuantize(CLI::App& app) {
                  "auto (what the scheme has: channels, blocks, or groups of the largest power of two <= 128 that divides every row), a "
                  "number, channel or tensor")
       ->capture_default_str();
+  app.add_option("--bits-per-weight", options->bits_per_weight,
+                 "average bits of a weight, scales included: modules that matter most get groups of 32 or 8 bits (weight-only schemes of "
+                 "4 bits; default: one scheme for all)")
+      ->check(CLI::Range(1.0, 16.0));
   app.add_option("--ignore", options->ignore, "modules to leave as they are, beside lm_head: a name, or re: and a regular expression");
   app.add_flag("--no-clip-search", options->no_clip_search, "scales from the largest weight alone");
   app.add_flag("--dry-run", options->dry_run, "show what would be written, and stop");

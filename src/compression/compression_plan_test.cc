@@ -83,7 +83,8 @@ TEST(CompressionPlanTest, AHeadOfItsOwnIsQuantizedWhenAsked) {
     ASSERT_TRUE(QuantizeHead("W8A16", "auto", recipe).ok());
     const auto plan = PlanCompression(*reader, recipe);
     if (!reader->HasWeight("lm_head")) {
-      EXPECT_THAT(plan.status().message(), HasSubstr("of lm_head: expected a module of the model that is not ignored, found none")) << model;
+      EXPECT_THAT(plan.status().message(), HasSubstr("of lm_head: expected a module of the model that is not ignored, found none"))
+          << model;
       continue;
     }
     ASSERT_TRUE(plan.ok()) << plan.status();

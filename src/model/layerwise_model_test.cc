@@ -37,7 +37,7 @@ class LayerwiseModelTest : public testing::TestWithParam<const char*> {
 // The observer of a whole model sees the bits that flow through a model run layer by layer, whatever ran before.
 TEST_P(LayerwiseModelTest, HasTheBitsOfTheWholeModel) {
   const auto artifact = SyntheticArtifact::Random(TinyConfig(GetParam()), 1);
-  const auto whole = DecoderModel::Load(*artifact, {.pool = &pool_});
+  const auto whole = DecoderModel::Load(*artifact, {.pool = &pool_, .isa = *SelectIsa()});
   ASSERT_TRUE(whole.ok()) << whole.status();
   Recorder expected, found;
   TestCache cache(**whole, 4);
@@ -68,7 +68,7 @@ TEST_P(LayerwiseModelTest, HasTheLogitsOfTheWholeModel) {
     Json config = TinyConfig(GetParam());
     config["tie_word_embeddings"] = tied;
     const auto artifact = SyntheticArtifact::Random(config, 1);
-    const auto whole = DecoderModel::Load(*artifact, {.pool = &pool_});
+    const auto whole = DecoderModel::Load(*artifact, {.pool = &pool_, .isa = *SelectIsa()});
     ASSERT_TRUE(whole.ok()) << whole.status();
     TestCache cache(**whole, 4);
     BlockTable table;
@@ -77,7 +77,8 @@ TEST_P(LayerwiseModelTest, HasTheLogitsOfTheWholeModel) {
     ASSERT_TRUE(model.ok()) << model.status();
     std::vector<float> hidden(9 * 32), logits(9 * 50);
     ASSERT_TRUE((*model)->Embed(tokens_, absl::MakeSpan(hidden)).ok());
-    for (int64_t i = 0; i < 3; ++i) ASSERT_TRUE((*model)->RunLayer(*(*model)->LoadLayer(*artifact, i), 9, absl::MakeSpan(hidden), nullptr).ok());
+    for (int64_t i = 0; i < 3; ++i)
+      ASSERT_TRUE((*model)->RunLayer(*(*model)->LoadLayer(*artifact, i), 9, absl::MakeSpan(hidden), nullptr).ok());
     (*model)->Logits(hidden, absl::MakeSpan(logits));
     EXPECT_EQ(logits, expected) << tied;
   }
