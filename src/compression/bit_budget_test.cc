@@ -1,0 +1,112 @@
+#include "compression/bit_budget.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+
+namespace pith {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<ArtifactReader> OpenGolden(const std::string& name) {
+  auto reader = ArtifactReader::Open(absl::StrCat(PITH_SOURCE_DIR, "/tests/golden/models/", name));
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  return *std::move(reader);
+}
+
+class BitBudgetTest : public testing::Test {
+ protected:
+  BitBudgetTest() {
+    RandomStream random(9);
+    for (int i = 0; i < 5; ++i) {
+      std::vector<int32_t> tokens(24);
+      for (int32_t& token : tokens) token = static_cast<int32_t>(random.Below(100));
+      data_.sequences.push_back(std::move(tokens));
+    }
+    recipe_ = *MakeRecipe("W4A16", "rtn", "auto", {}, true, 0);
+  }
+
+  // Bits that the modules of the recipe's own scheme and its overrides take on average.
+  double BitsPerWeight(const ArtifactReader& reader, const Recipe& recipe) {
+    const auto plan = PlanCompression(reader, recipe);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    int64_t bytes = 0, weights = 0;
+    for (const PlannedModule& module : plan->modules) {
+      if (!module.quantized) continue;
+      bytes += TotalBytes(module.tensors);
+      weights += module.out * module.in;
+    }
+    return 8.0 * static_cast<double>(bytes) / static_cast<double>(weights);
+  }
+
+  CalibrationData data_;
+  Recipe recipe_;
+  ThreadPool pool_{2};
+};
+
+TEST_F(BitBudgetTest, SetsAreWhatMustShareAScheme) {
+  const auto reader = OpenGolden("llama_llama3");
+  const auto plan = PlanCompression(*reader, recipe_);
+  ASSERT_TRUE(plan.ok());
+  std::vector<size_t> sizes;
+  for (const ModuleSet& set : ModuleSets(*plan)) sizes.push_back(set.modules.size());
+  EXPECT_EQ(sizes, (std::vector<size_t>{3, 1, 2, 1, 3, 1, 2, 1}));
+  EXPECT_EQ(ModuleSets(*plan)[5].layer, 1);
+  EXPECT_EQ(ModuleSets(*plan)[5].modules[0]->name, "model.layers.1.self_attn.o_proj");
+}
+
+TEST_F(BitBudgetTest, SensitivitiesAreThoseOfTheOutput) {
+  const auto reader = OpenGolden("llama_llama3");
+  const auto plan = PlanCompression(*reader, recipe_);
+  ASSERT_TRUE(plan.ok());
+  const std::vector<ModuleSet> sets = ModuleSets(*plan);
+  int64_t calls = 0;
+  const auto losses = MeasureSensitivities(*reader, sets, data_, {}, pool_, [&](int64_t done, int64_t total) {
+    EXPECT_EQ(done, ++calls);
+    EXPECT_EQ(total, 8);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(losses.ok()) << losses.status();
+  ASSERT_EQ(losses->size(), sets.size());
+  for (const double loss : *losses) {
+    EXPECT_GT(loss, 0);
+    EXPECT_LT(loss, 1);
+  }
+  ThreadPool one(1);
+  EXPECT_EQ(*MeasureSensitivities(*reader, sets, data_, {}, one, nullptr), *losses);
+  const auto stopped = MeasureSensitivities(*reader, sets, data_, {}, pool_, [](int64_t, int64_t) { return absl::CancelledError("stop"); });
+  EXPECT_TRUE(absl::IsCancelled(stopped.status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(MeasureSensitivities(*reader, sets, {}, {}, pool_, nullptr).status()));
+}
+
+TEST_F(BitBudgetTest, SpendsTheBudgetWhereItPays) {
+  const auto reader = OpenGolden("llama_llama3");
+  const double least = BitsPerWeight(*reader, recipe_);
+  double before = least;
+  for (const double bits : {6.5, 8.0}) {
+    const auto recipe = AllocateRecipe(*reader, recipe_, bits, data_, {}, pool_, nullptr);
+    ASSERT_TRUE(recipe.ok()) << recipe.status();
+    EXPECT_FALSE(recipe->overrides.empty());
+    const double found = BitsPerWeight(*reader, *recipe);
+    EXPECT_LE(found, bits);
+    EXPECT_GT(found, before);
+    before = found;
+  }
+  const auto unchanged = AllocateRecipe(*reader, recipe_, least, data_, {}, pool_, nullptr);
+  ASSERT_TRUE(unchanged.ok()) << unchanged.status();
+  EXPECT_TRUE(unchanged->overrides.empty());
+}
+
+TEST_F(BitBudgetTest, RefusesWhatItCannotDo) {
+  const auto reader = OpenGolden("llama_llama3");
+  const absl::Status small = AllocateRecipe(*reader, recipe_, 3.0, data_, {}, pool_, nullptr).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(small)) << small;
+  EXPECT_THAT(small.message(), HasSubstr("--bits-per-weight 3"));
+  const auto eight = MakeRecipe("W8A8", "rtn", "auto", {}, true, 0);
+  EXPECT_TRUE(absl::IsUnimplemented(AllocateRecipe(*reader, *eight, 9.0, data_, {}, pool_, nullptr).status()));
+}
+
+}  // namespace
+}  // namespace pith
