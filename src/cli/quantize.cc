@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/model_bundle.h"
+#include "cli/recipe_flag.h"
 #include "cli/version.h"
 #include "compression/bit_budget.h"
 #include "compression/modifier.h"
@@ -20,7 +21,7 @@ namespace pith {
 namespace {
 
 struct Options {
-  std::string model, output, scheme = "W4A16", method = "rtn", group_size = "auto", embeddings, head;
+  std::string model, output, scheme = "W4A16", method = "rtn", group_size = "auto", embeddings, head, recipe;
   std::vector<std::string> calibration;
   CalibrationOptions samples;
   std::vector<std::string> ignore;
@@ -197,6 +198,9 @@ absl::Status DryRun(const Options& options, const CommonOptions& common, const A
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(Recipe recipe, RecipeOf(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, ArtifactReader::Open(options.model));
+  if (!options.recipe.empty()) {
+    ASSIGN_OR_RETURN(recipe, ReadRecipeFlag(options.recipe, *reader, options.seed, common.quiet));
+  }
   ASSIGN_OR_RETURN(CompressionPlan plan, PlanCompression(*reader, recipe));
   if (!common.json_to_stdout() && options.bits_per_weight == 0) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
   OrderedJson result = {{"input", options.model}, {"output", options.output}, {"recipe", ToJson(recipe)}};
@@ -261,6 +265,7 @@ CommandFunction SetupQuantize(CLI::App& app) {
       ->check(CLI::Range(1.0, 16.0));
   app.add_option("--ignore", options->ignore, "modules to leave as they are, beside lm_head: a name, or re: and a regular expression");
   app.add_flag("--no-clip-search", options->no_clip_search, "scales from the largest weight alone");
+  AddRecipeFlag(app, options->recipe);
   app.add_flag("--dry-run", options->dry_run, "show what would be written, and stop");
   app.add_flag("--resume", options->resume, "continue what an interrupted run of the same output left in OUTPUT.unfinished");
   app.add_flag("--strict", options->strict, "exit 3 when something did not go as asked (warnings); the output is kept");

@@ -175,6 +175,8 @@ std::string DescribeInput(const QuantizationArgs& args) {
                       StrategyName(args.strategy), args.group_size > 0 ? absl::StrCat(" of ", args.group_size) : "");
 }
 
+absl::Span<const absl::string_view> QuantizationArgsKeys() { return kKeys; }
+
 absl::StatusOr<QuantizationArgs> ParseQuantizationArgs(const Json& json) {
   RETURN_IF_ERROR(CheckKeys(json));
   QuantizationArgs args;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "base/json.h"
 
 namespace pith {
@@ -58,6 +59,7 @@ std::string DescribeInput(const QuantizationArgs& args);
 // From and to the JSON of quantization_config. Reading follows the published defaults for absent keys (strategy from group_size)
 // and refuses unknown keys (kDataLoss with the key) but for the known newer ones that change nothing when null.
 absl::StatusOr<QuantizationArgs> ParseQuantizationArgs(const Json& json);
-Json ToJson(const QuantizationArgs& args);  // the smallest key set that every published reader accepts
+absl::Span<const absl::string_view> QuantizationArgsKeys();  // every key it knows
+Json ToJson(const QuantizationArgs& args);                   // the smallest key set that every published reader accepts
 
 }  // namespace pith
