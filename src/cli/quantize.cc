@@ -1,11 +1,11 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "artifact/artifact_reader.h"
 #include "artifact/artifact_writer.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/commands.h"
+#include "cli/model_path.h"
 #include "cli/version.h"
 #include "compression/session.h"
 
@@ -93,7 +93,7 @@ std::string Summary(const CompressionReport& report, const std::string& output) 
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(const Recipe recipe,
                    MakeRecipe(options.scheme, options.method, options.group_size, options.ignore, !options.no_clip_search, options.seed));
-  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, ArtifactReader::Open(options.model));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, OpenModel(options.model));
   ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(*reader, recipe));
   if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
   OrderedJson result = {{"input", options.model}, {"output", options.output}, {"recipe", ToJson(recipe)}};
@@ -127,7 +127,9 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 
 CommandFunction SetupQuantize(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("model", options->model, "dense model: a Hugging Face directory (pith convert makes one from GGUF)")->required();
+  app.add_option("model", options->model,
+                 "dense model: a Hugging Face directory (pith convert makes one from GGUF), or ORG/NAME that pith pull fetched")
+      ->required();
   app.add_option("-o,--output", options->output, "new directory to write")->required();
   app.add_option("--scheme", options->scheme, SchemeNames())->capture_default_str();
   app.add_option("--method", options->method, "rtn: round to nearest with a searched clipping range")->capture_default_str();
