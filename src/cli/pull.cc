@@ -61,11 +61,14 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     if (ProgressEnabled()) std::fprintf(stderr, "%s\n", text.c_str());
   };
   std::optional<Progress> progress;
+  int64_t unit_bytes = 1;
   if (!settings.hide_progress) {
     pull.progress = [&](int64_t done, int64_t total) {
-      constexpr int64_t kBytesPerMegabyte = 1'000'000;
-      if (!progress.has_value()) progress.emplace(absl::StrCat("pulling ", repo.Text()), total / kBytesPerMegabyte, "MB");
-      progress->Set(done / kBytesPerMegabyte);
+      if (!progress.has_value()) {
+        unit_bytes = total >= 10'000'000 ? 1'000'000 : 1'000;
+        progress.emplace(absl::StrCat("pulling ", repo.Text()), total / unit_bytes, unit_bytes == 1'000 ? "kB" : "MB");
+      }
+      progress->Set(done / unit_bytes);
       return absl::OkStatus();
     };
   }

@@ -74,7 +74,7 @@ absl::Status CheckContent(const RepoFile& file, const std::string& beginning) {
 
 absl::StatusOr<DownloadResult> DownloadFile(const DownloadSource& source, const std::string& blob_path, const DownloadOptions& options) {
   const RepoFile& file = source.file;
-  const std::string where = absl::StrCat(source.repo.FullName(), ": ", Printable(file.name));
+  const std::string where = absl::StrCat(source.repo.Text(), ": ", Printable(file.name));
   ASSIGN_OR_RETURN(const std::unique_ptr<PartialFile> partial, PartialFile::Open(blob_path, file.size, file.id));
   DownloadResult result{.resumed_bytes = partial->written()};
   while (true) {

@@ -24,7 +24,12 @@ class Pull {
 
   absl::StatusOr<PullReport> Run() {
     HubClient hub(settings_, repo_, options_.download.retry);
-    ASSIGN_OR_RETURN(report_.commit, hub.ResolveCommit());
+    absl::StatusOr<std::string> commit = hub.ResolveCommit();
+    if (absl::IsUnavailable(commit.status()) && FindCachedModel(settings_.cache_directory, repo_).ok()) {
+      return UnavailableError(commit.status().message(), "; the cache has this model as it was pulled last");
+    }
+    RETURN_IF_ERROR(commit.status());
+    report_.commit = *std::move(commit);
     report_.snapshot = cache_.SnapshotPath(report_.commit);
     ASSIGN_OR_RETURN(const std::vector<RepoFile> listing, hub.ListFiles(report_.commit));
     absl::StatusOr<FileSelection> selection = SelectFiles(listing, options_.include);

@@ -88,6 +88,17 @@ TEST_F(PullTest, ASecondPullFetchesNothing) {
   for (const PulledFile& file : report->files) EXPECT_EQ(file.outcome, PullOutcome::kCached);
 }
 
+TEST_F(PullTest, WithoutTheHubItSaysWhatTheCacheHas) {
+  hub_.intercept = [](const LoopbackRequest&) { return LoopbackReply{.status = 503}; };
+  EXPECT_EQ(ToExitCode(Pull().status()), kExitUnavailable);
+  EXPECT_FALSE(absl::StrContains(Message(), "the cache has this model"));
+  hub_.intercept = nullptr;
+  ASSERT_TRUE(Pull().ok());
+  hub_.intercept = [](const LoopbackRequest&) { return LoopbackReply{.status = 503}; };
+  EXPECT_EQ(ToExitCode(Pull().status()), kExitUnavailable);
+  EXPECT_THAT(Message(), HasSubstr("the cache has this model"));
+}
+
 TEST_F(PullTest, ANewCommitSharesBlobsAndMovesTheRef) {
   ASSERT_TRUE(Pull().ok());
   const std::string first = hub_.commit;

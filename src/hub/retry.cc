@@ -12,6 +12,8 @@
 namespace pith {
 namespace {
 
+constexpr double kNotedDelaySeconds = 4;  // a wait that a user would wonder about
+
 absl::Status SleepFor(double seconds, const std::atomic<bool>* cancel) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (std::chrono::steady_clock::now() < end) {
@@ -41,7 +43,8 @@ absl::Status RetryState::WaitAfter(const absl::Status& failure, std::optional<in
     }
     delay_s = static_cast<double>(*retry_after_s);
   }
-  spdlog::info("{}; next attempt in {:.1f} s", std::string(failure.message()), delay_s);
+  const auto level = delay_s < kNotedDelaySeconds ? spdlog::level::info : spdlog::level::warn;
+  spdlog::log(level, "{}; next attempt in {:.1f} s", std::string(failure.message()), delay_s);
   return policy_.sleep ? policy_.sleep(delay_s) : SleepFor(delay_s, cancel_);
 }
 
