@@ -10,7 +10,7 @@
 
 namespace pith {
 
-absl::StatusOr<std::string> ModelPath(const std::string& argument) {
+absl::StatusOr<std::string> FindModelPath(const std::string& argument) {
   if (FileExists(argument)) return argument;
   const absl::StatusOr<RepoId> repo = ParseRepoId(argument);
   if (!repo.ok()) return argument;  // the reader says what is wrong with it
@@ -21,7 +21,7 @@ absl::StatusOr<std::string> ModelPath(const std::string& argument) {
 }
 
 absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenModel(const std::string& argument) {
-  ASSIGN_OR_RETURN(const std::string path, ModelPath(argument));
+  ASSIGN_OR_RETURN(const std::string path, FindModelPath(argument));
   return ArtifactReader::Open(path);
 }
 

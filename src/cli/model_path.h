@@ -12,9 +12,9 @@ namespace pith {
 // The argument itself when there is a file or directory of that name, or when it cannot be the name of a repository; else the path of that
 // repository's model in the Hugging Face cache, found without the network. Errors: kNotFound, saying what to pull; kInvalidArgument when
 // the cache has several GGUF files of it.
-absl::StatusOr<std::string> ModelPath(const std::string& argument);
+absl::StatusOr<std::string> FindModelPath(const std::string& argument);
 
-// ArtifactReader::Open of ModelPath.
+// ArtifactReader::Open of FindModelPath.
 absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenModel(const std::string& argument);
 
 // What to call the model: ORG/NAME of a repository, else the last part of the path.

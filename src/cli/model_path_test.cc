@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/test_util.h"
@@ -37,9 +38,10 @@ class ModelPathTest : public testing::Test {
 
 TEST_F(ModelPathTest, PathsStayAsTheyAre) {
   ASSERT_TRUE(CreateDirectories("org/name").ok());
-  EXPECT_EQ(*ModelPath("org/name"), "org/name");  // before any repository of that name
-  EXPECT_EQ(*ModelPath(scratch_.path()), scratch_.path());
-  for (const char* no_repository : {"nowhere", "./a/b", "/a/b", "a/b/c", "x.gguf", ""}) EXPECT_EQ(*ModelPath(no_repository), no_repository);
+  EXPECT_EQ(*FindModelPath("org/name"), "org/name");  // before any repository of that name
+  EXPECT_EQ(*FindModelPath(scratch_.path()), scratch_.path());
+  for (const char* no_repository : {"nowhere", "./a/b", "/a/b", "a/b/c", "x.gguf", ""})
+    EXPECT_EQ(*FindModelPath(no_repository), no_repository);
 }
 
 TEST_F(ModelPathTest, RepositoriesAreFoundInTheCache) {
@@ -47,15 +49,15 @@ TEST_F(ModelPathTest, RepositoriesAreFoundInTheCache) {
   ASSERT_TRUE(WriteFileAtomically(cache_.FilePath(kCommit, "config.json"), "{}").ok());
   ASSERT_TRUE(WriteFileAtomically(cache_.FilePath(kCommit, "model.safetensors"), "").ok());
   ASSERT_TRUE(cache_.WriteRef("main", kCommit).ok());
-  EXPECT_EQ(*ModelPath("org/name"), cache_.SnapshotPath(kCommit));
-  EXPECT_EQ(*ModelPath(std::string("org/name@") + kCommit), cache_.SnapshotPath(kCommit));
+  EXPECT_EQ(*FindModelPath("org/name"), cache_.SnapshotPath(kCommit));
+  EXPECT_EQ(*FindModelPath(absl::StrCat("org/name@", kCommit)), cache_.SnapshotPath(kCommit));
 }
 
 TEST_F(ModelPathTest, OthersAreExit66WithWhatToRun) {
   for (const char* argument : {"org/name", "org/name@v1"}) {
-    const absl::Status status = ModelPath(argument).status();
+    const absl::Status status = FindModelPath(argument).status();
     EXPECT_EQ(ToExitCode(status), kExitMissingInput);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string("`pith pull ") + argument + "`"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("`pith pull ", argument, "`")));
     EXPECT_EQ(OpenModel(argument).status(), status);
   }
   EXPECT_EQ(ToExitCode(OpenModel("nowhere").status()), kExitMissingInput);
