@@ -1,10 +1,10 @@
 #include "artifact/artifact_reader.h"
 
 #include "absl/strings/match.h"
-#include "artifact/foreign_file.h"
 #include "artifact/gguf_model.h"
 #include "artifact/huggingface_directory.h"
 #include "base/file.h"
+#include "base/foreign_file.h"
 #include "base/status.h"
 
 namespace pith {

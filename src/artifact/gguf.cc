@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/strings/match.h"
-#include "artifact/foreign_file.h"
+#include "base/foreign_file.h"
 #include "base/status.h"
 
 namespace pith {

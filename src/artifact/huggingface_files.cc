@@ -4,8 +4,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "artifact/foreign_file.h"
 #include "base/file.h"
+#include "base/foreign_file.h"
 #include "base/log.h"
 #include "base/status.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
-#include "artifact/foreign_file.h"
+#include "base/foreign_file.h"
 #include "base/json.h"
 #include "base/status.h"
 

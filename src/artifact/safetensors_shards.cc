@@ -5,8 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "artifact/foreign_file.h"
 #include "base/file.h"
+#include "base/foreign_file.h"
 #include "base/json.h"
 #include "base/status.h"
 

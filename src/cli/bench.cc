@@ -4,7 +4,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/cpu_features.h"
-#include "base/file.h"
 #include "base/status.h"
 #include "cli/activations_flag.h"
 #include "cli/bench_row.h"
@@ -102,7 +101,7 @@ absl::StatusOr<BenchRow> Measure(const BenchTest& test, DecoderModel& model, Mac
 
 absl::StatusOr<BenchModel> Describe(const ModelBundle& bundle, const Options& options) {
   BenchModel model{.filename = bundle.reader->path(),
-                   .type = absl::StrCat(bundle.model->config().model_type, " ", BaseName(bundle.reader->path())),
+                   .type = absl::StrCat(bundle.model->config().model_type, " ", bundle.name),
                    .data_path = bundle.model->DataPathName(),
                    .build_commit = BuildCommit(),
                    .kv_cache = std::string(KvDtypeName(bundle.model->KvSpecAs(options.kv_cache_dtype, 1).dtype)),
@@ -178,7 +177,7 @@ CommandFunction SetupBench(CLI::App& app) {
   const auto list = [&app](const char* flags, auto& values, const char* text, int64_t low, int64_t high) {
     app.add_option(flags, values, text)->check(CLI::Range(low, high))->delimiter(',')->capture_default_str();
   };
-  app.add_option("model", options->model, "model: a directory or a .gguf file")->required();
+  app.add_option("model", options->model, "model: a directory, a .gguf file, or ORG/NAME that pith pull fetched")->required();
   list("-p,--prompt", options->prompt, "tokens of the prefill tests; 0: none", 0, 1 << 20);
   list("-n,--gen", options->gen, "tokens of the decode tests; 0: none", 0, 1 << 20);
   list("-d,--depth", options->depth, "tokens already in the KV cache", 0, 1 << 20);

@@ -104,7 +104,8 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 
 CommandFunction SetupChat(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("model", options->model, "model with a chat template: a directory or a .gguf file")->required();
+  app.add_option("model", options->model, "model with a chat template: a directory, a .gguf file, or ORG/NAME that pith pull fetched")
+      ->required();
   app.add_option("--system", options->system, "system message");
   app.add_option("-c,--ctx-size", options->context, "tokens of the whole conversation at most")->check(CLI::Range(1, 1 << 20));
   AddGenerationFlags(app, options->generation);

@@ -3,6 +3,7 @@
 namespace pith {
 
 // Defined in the files of their names.
+CommandFunction SetupPull(CLI::App& app);
 CommandFunction SetupConvert(CLI::App& app);
 CommandFunction SetupInspect(CLI::App& app);
 CommandFunction SetupQuantize(CLI::App& app);
@@ -16,6 +17,10 @@ CommandFunction SetupProfile(CLI::App& app);
 namespace {
 
 constexpr Command kCommands[] = {
+    {"pull", "fetch a model from a Hugging Face hub into the cache that other tools share",
+     "Examples:\n  pith pull HuggingFaceTB/SmolLM2-135M-Instruct\n  pith run HuggingFaceTB/SmolLM2-135M-Instruct \"Once upon\"\n"
+     "  pith pull Qwen/Qwen2.5-0.5B-Instruct-GGUF --include '*q4_k_m.gguf'",
+     SetupPull},
     {"convert", "rewrite a model as a bf16 Hugging Face directory",
      "Example:\n  pith convert SmolLM2-135M-Instruct.Q4_1.gguf -o smollm2-bf16", SetupConvert},
     {"inspect", "show the data path of every tensor and where the bytes go",

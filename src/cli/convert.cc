@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/model_bundle.h"
+#include "cli/model_path.h"
 #include "cli/version.h"
 
 namespace pith {
@@ -15,7 +16,7 @@ struct Options {
 };
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, ArtifactReader::Open(options.input));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, OpenModel(options.input));
   ConversionOptions conversion{.pith_version = kVersion};
   if (reader->format() == "gguf") {
     ASSIGN_OR_RETURN(const TokenizerJsonFiles files, TokenizerJsonFromGguf(MakeGgufVocabulary(reader->tokenizer_files())));
@@ -46,7 +47,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 
 CommandFunction SetupConvert(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("input", options->input, "model: a GGUF file or a Hugging Face directory")->required();
+  app.add_option("input", options->input, "model: a GGUF file, a Hugging Face directory, or ORG/NAME that pith pull fetched")->required();
   app.add_option("-o,--output", options->output, "new directory to write")->required();
   app.add_option("--format", options->format, "what to write: bf16 (a Hugging Face directory of bf16 safetensors)")
       ->check(CLI::IsMember({"bf16"}))

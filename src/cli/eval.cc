@@ -1,12 +1,12 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/activations_flag.h"
 #include "cli/commands.h"
 #include "cli/kv_cache_flag.h"
 #include "cli/model_bundle.h"
+#include "cli/model_path.h"
 #include "cli/prepack_cache_flag.h"
 #include "cli/version.h"
 #include "eval/kl_divergence.h"
@@ -52,7 +52,7 @@ std::string Table(const std::vector<std::string>& paths, const std::vector<Model
   std::string text = absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-24s %-24s %s\n", "model", "mean KL [95 %]", "median", "p90", "p99",
                                      "max", "same top [95 %]", "perplexity ratio [95 %]", "tokens");
   for (size_t i = 0; i < paths.size(); ++i) {
-    text += Row(BaseName(paths[i]), qualities[i].overall);
+    text += Row(ModelName(paths[i]), qualities[i].overall);
     for (const auto& [slice, metrics] : qualities[i].slices) text += Row(absl::StrCat("  ", slice), metrics);
   }
   return text;

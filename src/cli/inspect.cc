@@ -51,7 +51,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 
 CommandFunction SetupInspect(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("model", options->model, "model: a directory or a .gguf file")->required();
+  app.add_option("model", options->model, "model: a directory, a .gguf file, or ORG/NAME that pith pull fetched")->required();
   app.add_flag("--all", options->all, "one line per tensor instead of one per kind");
   AddActivationsFlag(app, options->activations);
   AddPrepackCacheFlag(app, options->prepack_cache);

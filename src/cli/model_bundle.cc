@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "cli/model_path.h"
 #include "cli/version.h"
 #include "tokenizer/prompt_encoding.h"
 
@@ -88,9 +89,11 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const TokenizerFiles& f
   return Tokenizer::FromJson(files.tokenizer_json, files.tokenizer_config_json);
 }
 
-absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path) {
+absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& model) {
   ModelBundle bundle;
-  ASSIGN_OR_RETURN(bundle.reader, ArtifactReader::Open(path));
+  bundle.name = ModelName(model);
+  ASSIGN_OR_RETURN(bundle.reader, OpenModel(model));
+  const std::string& path = bundle.reader->path();
   const TokenizerFiles& files = bundle.reader->tokenizer_files();
   auto tokenizer = MakeTokenizer(files);
   if (!tokenizer.ok()) return Annotate(tokenizer.status(), path);
@@ -119,7 +122,7 @@ absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActiva
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   std::optional<Progress> progress;
   LoadOptions options{.pool = &pool, .isa = isa, .weight_only_activation = activations, .progress = [&](int64_t done, int64_t total) {
-                        if (!progress.has_value()) progress.emplace(absl::StrCat("loading ", BaseName(path)), total, "tensors");
+                        if (!progress.has_value()) progress.emplace(absl::StrCat("loading ", bundle.name), total, "tensors");
                         progress->Set(done);
                       }};
   if (const std::string build = BuildId(); !build.empty()) {
@@ -138,9 +141,9 @@ absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActiva
   return absl::OkStatus();
 }
 
-absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, WeightOnlyActivation activations,
+absl::StatusOr<ModelBundle> LoadModel(const std::string& model, ThreadPool& pool, WeightOnlyActivation activations,
                                       const std::string& prepack_cache) {
-  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(path));
+  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(model));
   RETURN_IF_ERROR(LoadWeights(bundle, pool, activations, prepack_cache));
   return bundle;
 }

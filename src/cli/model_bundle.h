@@ -18,6 +18,7 @@ namespace pith {
 
 // Owns everything; the pool is shared and must outlive it.
 struct ModelBundle {
+  std::string name;  // to show and to serve it by: ORG/NAME of a repository, else the last part of its path
   std::unique_ptr<ArtifactReader> reader;
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;  // absent: a base model
@@ -27,15 +28,15 @@ struct ModelBundle {
   PrepackCacheReport prepack_cache;           // of the load of its weights
 };
 
-// Opens the files and the tokenizer, but loads no weights.
-absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& path);
+// Opens the files and the tokenizer of a path or a repository in the cache (model_path.h), but loads no weights.
+absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& model);
 // The weights of a bundle that LoadModelFiles opened, with progress on stderr. `activations`: what weight-only quantized matrices are
 // multiplied with. `prepack_cache`: a directory to take prepacked weights from, or to keep them in; empty: none. A file written to it is
 // noted on stderr, and so is why one was not used.
 absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActivation activations = {},
                          const std::string& prepack_cache = "");
 // Both.
-absl::StatusOr<ModelBundle> LoadModel(const std::string& path, ThreadPool& pool, WeightOnlyActivation activations = {},
+absl::StatusOr<ModelBundle> LoadModel(const std::string& model, ThreadPool& pool, WeightOnlyActivation activations = {},
                                       const std::string& prepack_cache = "");
 
 // The tokenizer and the metadata it needs, from whichever container.

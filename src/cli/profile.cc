@@ -157,7 +157,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 
 CommandFunction SetupProfile(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("model", options->model, "model: a directory or a .gguf file")->required();
+  app.add_option("model", options->model, "model: a directory, a .gguf file, or ORG/NAME that pith pull fetched")->required();
   app.add_option("-p,--prompt", options->prompt, "tokens of the prompt; 0: none")->check(CLI::Range(0, 1 << 20))->capture_default_str();
   app.add_option("-n,--gen", options->gen, "decode steps after it; 0: none")->check(CLI::Range(0, 1 << 20))->capture_default_str();
   app.add_option("-b,--batch", options->batch, "sequences side by side")->check(CLI::Range(1, 64))->capture_default_str();

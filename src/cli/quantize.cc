@@ -3,13 +3,13 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "artifact/artifact_reader.h"
 #include "artifact/artifact_writer.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/model_bundle.h"
+#include "cli/model_path.h"
 #include "cli/recipe_flag.h"
 #include "cli/version.h"
 #include "compression/bit_budget.h"
@@ -197,7 +197,7 @@ absl::Status DryRun(const Options& options, const CommonOptions& common, const A
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(Recipe recipe, RecipeOf(options));
-  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, ArtifactReader::Open(options.model));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, OpenModel(options.model));
   if (!options.recipe.empty()) {
     ASSIGN_OR_RETURN(recipe, ReadRecipeFlag(options.recipe, *reader, options.seed, common.quiet));
   }

@@ -89,7 +89,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 
 CommandFunction SetupRun(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("model", options->model, "model: a directory or a .gguf file")->required();
+  app.add_option("model", options->model, "model: a directory, a .gguf file, or ORG/NAME that pith pull fetched")->required();
   app.add_option("prompt", options->prompt, "text to complete; standard input when absent");
   app.add_flag("--chat", options->chat, "put the prompt through the model's chat template as a user message");
   app.add_option("--system", options->system, "system message, with --chat");

@@ -3,7 +3,6 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/activations_flag.h"
@@ -31,7 +30,7 @@ struct Options {
 bool IsLoopback(const std::string& host) { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
 
 ServedModel MakeServedModel(const Options& options, const ModelBundle& bundle) {
-  return {.name = options.name.empty() ? BaseName(options.model) : options.name,
+  return {.name = options.name.empty() ? bundle.name : options.name,
           .tokenizer = bundle.tokenizer.get(),
           .chat_template = bundle.chat_template.has_value() ? &*bundle.chat_template : nullptr,
           .bos_token = bundle.bos_token,
@@ -82,10 +81,10 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 
 CommandFunction SetupServe(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("model", options->model, "model: a directory or a .gguf file")->required();
+  app.add_option("model", options->model, "model: a directory, a .gguf file, or ORG/NAME that pith pull fetched")->required();
   app.add_option("--host", options->server.http.host, "loopback address to listen on")->capture_default_str();
   app.add_option("--port", options->server.http.port, "port; 0: any free one")->check(CLI::Range(0, 65535))->capture_default_str();
-  app.add_option("--served-model-name,--alias", options->name, "name in /v1/models (default: the last part of the path)");
+  app.add_option("--served-model-name,--alias", options->name, "name in /v1/models (default: the last part of the path, or ORG/NAME)");
   app.add_option("--max-model-len,-c,--ctx-size", options->engine.max_model_len,
                  "tokens of one request at most, prompt and answer (default: the model's)")
       ->check(CLI::Range(1, 1 << 20));

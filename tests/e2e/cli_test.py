@@ -13,7 +13,7 @@ import harness
 import tiny_model
 from harness import PITH, run, run_json
 
-COMMANDS = ["convert", "inspect", "quantize", "eval", "run", "chat", "serve", "bench", "profile"]
+COMMANDS = ["pull", "convert", "inspect", "quantize", "eval", "run", "chat", "serve", "bench", "profile"]
 
 
 class HelpTest(harness.Case):
@@ -30,7 +30,7 @@ class HelpTest(harness.Case):
     def test_the_documents_name_every_command_and_no_flag_that_is_not_there(self):
         pages = "".join(run(command, "--help").stdout for command in COMMANDS)
         listed = re.findall(r"(?m)^  (\w+) ", run("--help").stdout.split("Subcommands:", 1)[1])
-        documents = {name: (harness.ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("cli.md", "data_path.md")}
+        documents = {name: (harness.ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("cli.md", "data_path.md", "pull.md")}
         self.assertEqual(sorted(listed), sorted(COMMANDS))
         for command in COMMANDS:
             self.assertIn(f"`pith {command} ", documents["cli.md"])

@@ -1,4 +1,4 @@
-#include "artifact/foreign_file.h"
+#include "base/foreign_file.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

@@ -1,4 +1,4 @@
-#include "artifact/foreign_file.h"
+#include "base/foreign_file.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
