@@ -1,4 +1,5 @@
-// One model on disk, whatever its container: an HF directory (safetensors, single or sharded; dense or compressed-tensors) or a GGUF file.
+// One model on disk, whatever its container: an HF directory (safetensors, single or sharded; dense or quantized in any stored format of
+// quantization/formats/format_table.h) or a GGUF file.
 // Names, shapes and config are always those of Hugging Face, so nothing above this layer knows the container.
 //
 //   ASSIGN_OR_RETURN(std::unique_ptr<ArtifactReader> reader, ArtifactReader::Open("model.gguf"));
@@ -56,8 +57,9 @@ struct QuantizedForm {
   int64_t group_size = 0;
   bool has_zero_point = false, has_min = false;
   std::optional<InputQuantization> input;
-  DType scale = DType::kF32;  // the narrowest type sure to hold every scale and min exactly, or every unit where there are any
-  int64_t unit_size = 0;      // QuantizedTensor::unit_size
+  std::optional<QuantizationArgs> args;  // as the container's config declares the weight; nullopt where there is none (GGUF)
+  DType scale = DType::kF32;             // the narrowest type sure to hold every scale and min exactly, or every unit where there are any
+  int64_t unit_size = 0;                 // QuantizedTensor::unit_size
 };
 
 struct TensorInfo {  // one stored tensor, for reports
@@ -83,12 +85,16 @@ class ArtifactReader {
   static absl::StatusOr<std::unique_ptr<ArtifactReader>> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
-  const std::string& format() const { return format_; }  // "huggingface", "compressed-tensors", "gguf"
+  // "huggingface" (dense), "gguf", or the quant_method of a quantized directory: "compressed-tensors", "gptq", "awq", "bitsandbytes",
+  // "fp8".
+  const std::string& format() const { return format_; }
   // config.json; for GGUF one with the same meaning made from its metadata (model_type, hidden_size, ...).
   const Json& config() const { return config_; }
   // generation_config.json, or an object with the eos/bos ids that the container names.
   const Json& generation_config() const { return generation_config_; }
   const TokenizerFiles& tokenizer_files() const { return tokenizer_files_; }
+  // What a user should know of the files, one sentence each: a wrong label that was corrected. Logged as warnings by Open.
+  const std::vector<std::string>& notes() const { return notes_; }
 
   virtual std::vector<TensorInfo> Tensors() const = 0;
   // The files behind Tensors(), as they were when they were opened. Empty: weights do not come from files (the default).
@@ -115,6 +121,7 @@ class ArtifactReader {
   std::string path_, format_;
   Json config_, generation_config_;
   TokenizerFiles tokenizer_files_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace pith

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "artifact/artifact_writer.h"
 #include "base/file.h"
 #include "base/status.h"
 
@@ -12,11 +11,6 @@ namespace pith {
 namespace {
 
 constexpr int64_t kChunkElements = int64_t{1} << 20;
-
-// Scales of a quantized KV cache mean nothing without the quantization_config that is left behind.
-bool IsKvScale(absl::string_view name) {
-  return absl::EndsWith(name, ".k_scale") || absl::EndsWith(name, ".v_scale") || absl::EndsWith(name, ".q_scale");
-}
 
 // Rounds to bf16 and writes the elements of one tensor as they come.
 class Bf16Stream {
@@ -93,8 +87,6 @@ class Converter {
   const ConversionReport& report() const { return report_; }
 
  private:
-  absl::Status WriteTensor(const std::string& name, const Weight& weight);
-
   const ArtifactReader& reader_;
   const ConversionOptions& options_;
   ArtifactWriter& writer_;
@@ -119,11 +111,6 @@ absl::Status Converter::DeclareTensors() {
   return writer_.DeclareTensors(std::move(specs));
 }
 
-absl::Status Converter::WriteTensor(const std::string& name, const Weight& weight) {
-  Bf16Stream stream(writer_, name);
-  return weight.quantized.has_value() ? WriteQuantized(*weight.quantized, stream) : WriteDense(*weight.dense, stream);
-}
-
 absl::Status Converter::WriteTensors() {
   int64_t done = 0;
   const auto advance = [&](const Weight& weight) {
@@ -133,12 +120,12 @@ absl::Status Converter::WriteTensors() {
   };
   for (const std::string& name : reader_.WeightNames()) {
     ASSIGN_OR_RETURN(const Weight weight, reader_.ReadWeight(name));
-    RETURN_IF_ERROR(WriteTensor(absl::StrCat(name, ".weight"), weight));
+    RETURN_IF_ERROR(WriteAsBf16(absl::StrCat(name, ".weight"), weight, writer_));
     RETURN_IF_ERROR(advance(weight));
   }
   for (const std::string& name : plain_names_) {
     ASSIGN_OR_RETURN(const std::optional<Weight> tensor, reader_.ReadTensor(name));
-    RETURN_IF_ERROR(WriteTensor(name, *tensor));
+    RETURN_IF_ERROR(WriteAsBf16(name, *tensor, writer_));
     RETURN_IF_ERROR(advance(*tensor));
   }
   return absl::OkStatus();
@@ -149,15 +136,29 @@ absl::Status Converter::WriteSideFiles() {
   config.erase("quantization_config");
   config["torch_dtype"] = "bfloat16";
   if (config.contains("dtype")) config["dtype"] = "bfloat16";
-  RETURN_IF_ERROR(writer_.AddJson("config.json", config));
-  if (!options_.tokenizer_json.empty()) RETURN_IF_ERROR(writer_.AddFile("tokenizer.json", options_.tokenizer_json));
-  if (!options_.tokenizer_config_json.empty()) RETURN_IF_ERROR(writer_.AddFile("tokenizer_config.json", options_.tokenizer_config_json));
-  if (!options_.model_card.empty()) RETURN_IF_ERROR(writer_.AddFile("README.md", options_.model_card));
-  if (IsDirectory(reader_.path())) return writer_.CopySideFiles(reader_.path());
-  return reader_.generation_config().empty() ? absl::OkStatus() : writer_.AddJson("generation_config.json", reader_.generation_config());
+  return WriteConversionFiles(reader_, config, options_, writer_);
 }
 
 }  // namespace
+
+bool IsKvScale(absl::string_view tensor_name) {
+  return absl::EndsWith(tensor_name, ".k_scale") || absl::EndsWith(tensor_name, ".v_scale") || absl::EndsWith(tensor_name, ".q_scale");
+}
+
+absl::Status WriteAsBf16(const std::string& tensor_name, const Weight& weight, ArtifactWriter& writer) {
+  Bf16Stream stream(writer, tensor_name);
+  return weight.quantized.has_value() ? WriteQuantized(*weight.quantized, stream) : WriteDense(*weight.dense, stream);
+}
+
+absl::Status WriteConversionFiles(const ArtifactReader& reader, const Json& config, const ConversionOptions& options,
+                                  ArtifactWriter& writer) {
+  RETURN_IF_ERROR(writer.AddJson("config.json", config));
+  if (!options.tokenizer_json.empty()) RETURN_IF_ERROR(writer.AddFile("tokenizer.json", options.tokenizer_json));
+  if (!options.tokenizer_config_json.empty()) RETURN_IF_ERROR(writer.AddFile("tokenizer_config.json", options.tokenizer_config_json));
+  if (!options.model_card.empty()) RETURN_IF_ERROR(writer.AddFile("README.md", options.model_card));
+  if (IsDirectory(reader.path())) return writer.CopySideFiles(reader.path());
+  return reader.generation_config().empty() ? absl::OkStatus() : writer.AddJson("generation_config.json", reader.generation_config());
+}
 
 absl::StatusOr<ConversionReport> ConvertToHuggingFace(const ArtifactReader& reader, const std::string& output,
                                                       const ConversionOptions& options) {

@@ -1,4 +1,5 @@
-// Any readable model to a dense BF16 Hugging Face directory: every weight is dequantized to f32 and rounded to bf16.
+// Conversions between containers and stored formats. Any readable model to a dense BF16 Hugging Face directory: every weight is dequantized
+// to f32 and rounded to bf16.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "artifact/artifact_reader.h"
+#include "artifact/artifact_writer.h"
 
 namespace pith {
 
@@ -32,5 +34,17 @@ struct ConversionReport {
 // Errors: those of ArtifactWriter; kDataLoss for a weight that is not finite, or beyond the range of bf16 (tensor and index named).
 absl::StatusOr<ConversionReport> ConvertToHuggingFace(const ArtifactReader& reader, const std::string& output,
                                                       const ConversionOptions& options);
+
+// Steps that conversions to directories share (stored_conversion.h).
+
+// Scales of a quantized KV cache: they mean nothing without the quantization_config that declares them.
+bool IsKvScale(absl::string_view tensor_name);
+
+// Writes a weight as BF16 under a declared name. Errors: kDataLoss as above; those of ArtifactWriter.
+absl::Status WriteAsBf16(const std::string& tensor_name, const Weight& weight, ArtifactWriter& writer);
+
+// `config` as config.json, then the files of the options and those that travel unchanged with the model.
+absl::Status WriteConversionFiles(const ArtifactReader& reader, const Json& config, const ConversionOptions& options,
+                                  ArtifactWriter& writer);
 
 }  // namespace pith

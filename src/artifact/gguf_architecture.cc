@@ -166,6 +166,20 @@ absl::StatusOr<const GgufArchitecture*> FindGgufArchitecture(absl::string_view n
                            Printable(name), "\"");
 }
 
+absl::StatusOr<const GgufArchitecture*> FindGgufArchitectureOf(absl::string_view model_type) {
+  for (const GgufArchitecture& row : kArchitectures) {
+    if (row.model_type == model_type) return &row;
+  }
+  const auto append_name = [](std::string* out, const GgufArchitecture& row) { absl::StrAppend(out, row.model_type); };
+  return NotSupportedError("model_type: expected one of ", absl::StrJoin(kArchitectures, ", ", append_name), "; found \"",
+                           Printable(model_type), "\"");
+}
+
+int64_t InterleavedGgufRow(int64_t row, int64_t head_dim) {
+  const int64_t head = row / head_dim, within = row % head_dim, half = head_dim / 2;
+  return head * head_dim + (within < half ? 2 * within : 2 * (within - half) + 1);
+}
+
 int64_t SideLength(GgufSide side, const GgufSizes& sizes) {
   switch (side) {
     case Side::kHidden: return sizes.hidden_size;

@@ -50,6 +50,13 @@ struct GgufArchitecture {
 // THE TABLE. Errors: kUnimplemented with the known names.
 absl::StatusOr<const GgufArchitecture*> FindGgufArchitecture(absl::string_view name);
 
+// The row that mentions a config.json's model_type. Errors: kUnimplemented with the known ones.
+absl::StatusOr<const GgufArchitecture*> FindGgufArchitectureOf(absl::string_view model_type);
+
+// Row `row` of a Hugging Face q or k projection with interleaved heads lies at this row in the file: within a head of d rows the file
+// alternates between the two halves: 0, d/2, 1, d/2 + 1, ...
+int64_t InterleavedGgufRow(int64_t row, int64_t head_dim);
+
 // Length of a side; 0 for kNone.
 int64_t SideLength(GgufSide side, const GgufSizes& sizes);
 

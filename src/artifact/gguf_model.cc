@@ -12,20 +12,13 @@
 namespace pith {
 namespace {
 
-// Row `row` of a Hugging Face q or k projection lies at this row in the file. Within a head of d rows the file alternates between the
-// two halves: 0, d/2, 1, d/2 + 1, ...
-int64_t InterleavedRow(int64_t row, int64_t head_dim) {
-  const int64_t head = row / head_dim, within = row % head_dim, half = head_dim / 2;
-  return head * head_dim + (within < half ? 2 * within : 2 * (within - half) + 1);
-}
-
 // Rows of `row_size` elements put back into Hugging Face's order.
 template <typename T> std::vector<T> RestoreRows(const std::vector<T>& rows, int64_t num_rows, int64_t head_dim) {
   std::vector<T> restored(rows.size());
   if (rows.empty()) return restored;
   const int64_t row_size = static_cast<int64_t>(rows.size()) / num_rows;
   for (int64_t row = 0; row < num_rows; ++row) {
-    std::copy_n(rows.begin() + InterleavedRow(row, head_dim) * row_size, row_size, restored.begin() + row * row_size);
+    std::copy_n(rows.begin() + InterleavedGgufRow(row, head_dim) * row_size, row_size, restored.begin() + row * row_size);
   }
   return restored;
 }
@@ -169,7 +162,7 @@ absl::StatusOr<Weight> GgufModel::ReadDense(const Entry& entry) const {
     auto restored = std::make_shared<Tensor>(view.dtype, tensor.shape);
     const int64_t rows = tensor.shape[0], row_bytes = view.num_bytes() / rows, head_dim = rows / entry.interleaved_heads;
     for (int64_t row = 0; row < rows; ++row) {
-      std::memcpy(restored->data() + row * row_bytes, view.data + InterleavedRow(row, head_dim) * row_bytes,
+      std::memcpy(restored->data() + row * row_bytes, view.data + InterleavedGgufRow(row, head_dim) * row_bytes,
                   static_cast<size_t>(row_bytes));
     }
     weight.storage = std::move(restored);

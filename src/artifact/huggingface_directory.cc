@@ -7,6 +7,7 @@
 #include "artifact/fingerprint.h"
 #include "artifact/huggingface_files.h"
 #include "artifact/module_names.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "quantization/formats/input_scale.h"
 
@@ -65,11 +66,12 @@ absl::StatusOr<std::unique_ptr<ArtifactReader>> HuggingFaceDirectory::Open(const
     absl::StatusOr<QuantizationConfig> parsed = ParseQuantizationConfig(*quantization);
     if (!parsed.ok()) return Annotate(parsed.status(), absl::StrCat(config_path, ": quantization_config"));
     reader->quantization_ = *std::move(parsed);
-    reader->format_ = "compressed-tensors";
+    ASSIGN_OR_RETURN(reader->format_, GetString(*quantization, "quant_method", "compressed-tensors"));
   }
   ASSIGN_OR_RETURN(reader->generation_config_, ReadGenerationConfig(directory, reader->config_));
   ASSIGN_OR_RETURN(reader->tokenizer_files_, ReadTokenizerFiles(directory));
   RETURN_IF_ERROR(reader->GroupTensors());
+  RETURN_IF_ERROR(reader->AddNotes());
   RETURN_IF_ERROR(reader->CheckPlainTensors());
   RETURN_IF_ERROR(Annotate(reader->CheckHead(), config_path));
   return reader;
@@ -132,6 +134,21 @@ absl::Status HuggingFaceDirectory::CheckModule(const std::string& name, Module* 
   }
   if (!IsFloat(*first.tensor)) {
     return BadFileError(Where(first), ": expected F32, F16 or BF16, found ", TypeAndShape(*first.tensor));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HuggingFaceDirectory::AddNotes() {
+  std::vector<const QuantizationScheme*> seen;
+  for (const std::string& name : weight_names_) {
+    const Module& module = modules_.at(name);
+    if (module.scheme == nullptr || std::find(seen.begin(), seen.end(), module.scheme) != seen.end()) continue;
+    seen.push_back(module.scheme);
+    ASSIGN_OR_RETURN(const ModuleTensors stored, ViewModule(name, module));
+    const std::string note = NoteOnWeight(module.scheme->format, stored, *module.scheme->weights);
+    if (note.empty()) continue;
+    notes_.push_back(absl::StrCat(name, ": ", note));
+    spdlog::warn("{}: {}", Printable(path_, 500), notes_.back());
   }
   return absl::OkStatus();
 }
@@ -215,11 +232,17 @@ absl::StatusOr<TensorInfo> HuggingFaceDirectory::DescribeWeight(absl::string_vie
                                    .type = args.type,
                                    .group_size = args.columns_per_scale(module.shape.in),
                                    .has_zero_point = !args.symmetric,
-                                   .input = module.input};
+                                   .input = module.input,
+                                   .args = args};
+  }
+  absl::string_view scale_suffix;
+  if (module.scheme != nullptr) {
+    ASSIGN_OR_RETURN(const WeightFormat* row, FindWeightFormat(module.scheme->format));
+    scale_suffix = row->scale_suffix;
   }
   for (const auto& [suffix, stored] : module.tensors) {
     info.stored_bytes += StoredBytes(stored);
-    if (info.quantized.has_value() && suffix == "weight_scale") {
+    if (info.quantized.has_value() && suffix == scale_suffix) {
       if (stored.tensor->type == "BF16") info.quantized->scale = DType::kBF16;
       if (stored.tensor->type == "F16") info.quantized->scale = DType::kF16;
     }

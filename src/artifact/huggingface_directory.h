@@ -1,5 +1,5 @@
 // ArtifactReader over a Hugging Face model directory: config.json, safetensors, tokenizer files. Weights are dense (F32, F16, BF16) or
-// stored by compressed-tensors in any format of quantization/formats/format_table.h.
+// quantized in any format of quantization/formats/format_table.h (compressed-tensors, GPTQ, AWQ, bitsandbytes, fp8 blocks).
 #pragma once
 
 #include <map>
@@ -48,6 +48,8 @@ class HuggingFaceDirectory : public ArtifactReader {
   HuggingFaceDirectory(const std::string& directory, SafetensorsShards shards) : shards_(std::move(shards)) { path_ = directory; }
   absl::Status GroupTensors();
   absl::Status CheckModule(const std::string& name, Module* module);
+  // Adds what the formats have to say of the first module of every scheme to notes_.
+  absl::Status AddNotes();
   // The file a module's tensors lie in, or the directory when they are spread over several: how a message starts.
   std::string Location(const Module& module) const;
   absl::Status CheckPlainTensors() const;

@@ -207,11 +207,11 @@ TEST(HuggingFaceDirectory, QuantizationConfigExplainsEveryModule) {
 TEST(HuggingFaceDirectory, OtherQuantizersAreNamed) {
   const ScratchDirectory scratch;
   TinyDirectory tiny;
-  tiny.config["quantization_config"] = {{"quant_method", "gptq"}, {"bits", 4}};
+  tiny.config["quantization_config"] = {{"quant_method", "aqlm"}, {"bits", 4}};
   const auto reader = Open(tiny, scratch);
   EXPECT_EQ(reader.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(reader.status().message(),
-              HasSubstr("config.json: quantization_config: \"quant_method\": expected \"compressed-tensors\", found \"gptq\""));
+  EXPECT_THAT(reader.status().message(), HasSubstr("config.json: quantization_config: \"quant_method\": expected one of compressed-tensors "
+                                                   "gptq awq bitsandbytes fp8, found \"aqlm\""));
 }
 
 TEST(HuggingFaceDirectory, LeftoversAndWrongTypesAreNamed) {

@@ -43,6 +43,24 @@ absl::StatusOr<Json> ReadObject(const std::string& path) {
   return json;
 }
 
+// Files of their own in which older quantizers said what config.json says now.
+struct QuantizationFile {
+  absl::string_view name, method;
+};
+constexpr QuantizationFile kQuantizationFiles[] = {{"quantize_config.json", "gptq"}, {"quant_config.json", "awq"}};
+
+absl::Status AddQuantizationFile(const std::string& directory, Json& config) {
+  for (const QuantizationFile& file : kQuantizationFiles) {
+    const std::string path = JoinPath(directory, file.name);
+    if (!FileExists(path)) continue;
+    ASSIGN_OR_RETURN(Json quantization, ReadObject(path));
+    if (FindMember(quantization, "quant_method") == nullptr) quantization["quant_method"] = file.method;
+    config["quantization_config"] = std::move(quantization);
+    return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
 // Content of a JSON file that another module will parse; empty when absent.
 absl::StatusOr<std::string> ReadJsonText(const std::string& directory, absl::string_view name) {
   const std::string path = JoinPath(directory, name);
@@ -71,6 +89,7 @@ absl::StatusOr<Json> ReadModelConfig(const std::string& directory) {
   if (FindMember(config, "auto_map") != nullptr) {
     spdlog::warn("{}: auto_map names code to download and run; it is ignored", Printable(path, 500));
   }
+  if (FindMember(config, "quantization_config") == nullptr) RETURN_IF_ERROR(AddQuantizationFile(directory, config));
   return config;
 }
 

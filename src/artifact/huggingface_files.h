@@ -10,7 +10,9 @@
 
 namespace pith {
 
-// config.json: an object with a model_type. Errors: kNotFound, saying what the directory holds instead; kDataLoss.
+// config.json: an object with a model_type. Where it has no quantization_config, that of a file of its own, as older quantizers wrote it
+// (quantize_config.json of GPTQ, quant_config.json of AWQ), takes its place. Errors: kNotFound, saying what the directory holds instead;
+// kDataLoss.
 absl::StatusOr<Json> ReadModelConfig(const std::string& directory);
 
 // generation_config.json, or {"bos_token_id", "eos_token_id"} of the config when there is none. Errors: kDataLoss.

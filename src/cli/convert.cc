@@ -1,6 +1,11 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "artifact/conversion.h"
+#include "artifact/gguf_export.h"
+#include "artifact/importance_matrix.h"
+#include "artifact/stored_conversion.h"
+#include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/commands.h"
@@ -11,29 +16,101 @@
 namespace pith {
 namespace {
 
+constexpr char kBf16[] = "bf16", kGguf[] = "gguf", kImatrix[] = "imatrix", kAuto[] = "auto";
+
 struct Options {
-  std::string input, output, format = "bf16";
+  std::string input, output, format = kBf16, type = kAuto, imatrix;
+  bool requantize = false;
 };
 
-absl::Status Run(const Options& options, const CommonOptions& common) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, OpenModel(options.input));
-  ConversionOptions conversion{.pith_version = kVersion};
-  if (reader->format() == "gguf") {
-    ASSIGN_OR_RETURN(const TokenizerJsonFiles files, TokenizerJsonFromGguf(MakeGgufVocabulary(reader->tokenizer_files())));
+absl::Status CheckFlags(const Options& options) {
+  if (options.format == kGguf) return absl::OkStatus();
+  if (options.type != kAuto || !options.imatrix.empty() || options.requantize) {
+    return UsageError("--type, --imatrix and --requantize: expected with --format gguf only, found with ", options.format);
+  }
+  return absl::OkStatus();
+}
+
+// The tokenizer in the terms of GGUF.
+absl::StatusOr<TokenizerFiles> MakeGgufTokenizer(const ArtifactReader& reader) {
+  const TokenizerFiles& files = reader.tokenizer_files();
+  if (!files.gguf_model.empty()) return files;
+  if (files.tokenizer_json.empty()) return MissingInputError("tokenizer.json: expected a file in the model directory, found none");
+  ASSIGN_OR_RETURN(GgufVocabulary gguf, GgufFromTokenizerJson(files.tokenizer_json, files.tokenizer_config_json));
+  TokenizerFiles made;
+  made.gguf_model = std::move(gguf.model);
+  made.gguf_pre = std::move(gguf.pre);
+  made.tokens = std::move(gguf.tokens);
+  made.scores = std::move(gguf.scores);
+  made.token_types = std::move(gguf.token_types);
+  made.merges = std::move(gguf.merges);
+  made.bos_id = gguf.bos_id;
+  made.eos_id = gguf.eos_id;
+  made.unk_id = gguf.unk_id;
+  made.pad_id = gguf.pad_id;
+  made.eot_id = gguf.eot_id;
+  made.add_bos = gguf.add_bos;
+  made.add_eos = gguf.add_eos;
+  made.chat_template_jinja = files.chat_template_jinja.empty() ? std::move(gguf.chat_template) : files.chat_template_jinja;
+  return made;
+}
+
+using ProgressFunction = std::function<absl::Status(int64_t, int64_t)>;
+
+absl::StatusOr<ConversionReport> ConvertToGguf(const ArtifactReader& reader, const Options& options, int threads,
+                                               ProgressFunction progress) {
+  GgufExportOptions gguf{.mix = options.type, .requantize = options.requantize, .progress = std::move(progress)};
+  std::optional<ImportanceMatrix> importance;
+  if (!options.imatrix.empty()) {
+    ASSIGN_OR_RETURN(importance, ReadImportanceMatrix(options.imatrix));
+    gguf.importance = &*importance;
+  }
+  ASSIGN_OR_RETURN(gguf.tokenizer, MakeGgufTokenizer(reader));
+  gguf.name = BaseName(options.input);
+  ThreadPool pool(threads);
+  return ExportGguf(reader, options.output, gguf, pool);
+}
+
+absl::StatusOr<ConversionReport> Convert(const ArtifactReader& reader, const Options& options, int threads, ProgressFunction progress) {
+  if (options.format == kGguf) return ConvertToGguf(reader, options, threads, std::move(progress));
+  ConversionOptions conversion{.pith_version = kVersion, .progress = std::move(progress)};
+  if (reader.format() == "gguf") {
+    ASSIGN_OR_RETURN(const TokenizerJsonFiles files, TokenizerJsonFromGguf(MakeGgufVocabulary(reader.tokenizer_files())));
     conversion.tokenizer_json = files.tokenizer_json;
     conversion.tokenizer_config_json = files.tokenizer_config_json;
   }
+  if (options.format == kBf16) return ConvertToHuggingFace(reader, options.output, conversion);
+  ASSIGN_OR_RETURN(const StoredTarget* target, FindStoredTarget(options.format));
+  return ConvertStored(reader, *target, options.output, conversion);
+}
+
+// An importance matrix of the old form becomes one of the new.
+absl::Status ConvertImportanceMatrix(const Options& options, const CommonOptions& common) {
+  ASSIGN_OR_RETURN(const ImportanceMatrix matrix, ReadImportanceMatrix(options.input));
+  RETURN_IF_ERROR(WriteImportanceMatrix(matrix, options.output));
+  if (!common.json_to_stdout()) {
+    RETURN_IF_ERROR(PrintResult(absl::StrFormat("%s: %d matrices\n", options.output, matrix.entries.size())));
+  }
+  return WriteJsonResult(common,
+                         {{"input", options.input}, {"output", options.output}, {"format", kImatrix}, {"matrices", matrix.entries.size()}});
+}
+
+absl::Status Run(const Options& options, const CommonOptions& common) {
+  RETURN_IF_ERROR(CheckFlags(options));
+  if (options.format == kImatrix) return ConvertImportanceMatrix(options, common);
+  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, OpenModel(options.input));
   std::optional<Progress> progress;
-  conversion.progress = [&](int64_t done, int64_t total) {
+  const auto report_progress = [&](int64_t done, int64_t total) {
     if (!progress.has_value()) progress.emplace("converting", total, "tensors");
     progress->Set(done);
     return CheckInterrupted();
   };
-  ASSIGN_OR_RETURN(const ConversionReport report, ConvertToHuggingFace(*reader, options.output, conversion));
+  ASSIGN_OR_RETURN(const ConversionReport report, Convert(*reader, options, common.threads, report_progress));
   progress.reset();
   if (!common.json_to_stdout()) {
-    RETURN_IF_ERROR(PrintResult(absl::StrFormat("%s: %d tensors, %s in bf16 (from %s, %s)\n", options.output, report.num_tensors,
-                                                HumanBytes(report.output_bytes), reader->format(), HumanBytes(report.input_bytes))));
+    RETURN_IF_ERROR(
+        PrintResult(absl::StrFormat("%s: %d tensors, %s in %s (from %s, %s)\n", options.output, report.num_tensors,
+                                    HumanBytes(report.output_bytes), options.format, reader->format(), HumanBytes(report.input_bytes))));
   }
   return WriteJsonResult(common, {{"input", options.input},
                                   {"output", options.output},
@@ -47,11 +124,25 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 
 CommandFunction SetupConvert(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("input", options->input, "model: a GGUF file, a Hugging Face directory, or ORG/NAME that pith pull fetched")->required();
-  app.add_option("-o,--output", options->output, "new directory to write")->required();
-  app.add_option("--format", options->format, "what to write: bf16 (a Hugging Face directory of bf16 safetensors)")
-      ->check(CLI::IsMember({"bf16"}))
+  app.add_option("input", options->input, "model: a GGUF file, a Hugging Face directory, dense or quantized, or ORG/NAME that pith pull fetched; an importance matrix")
+      ->required();
+  app.add_option("-o,--output", options->output, "new directory (gguf, imatrix: new file) to write")->required();
+  std::vector<std::string> names = {kBf16, kGguf, kImatrix};
+  std::string help =
+      "what to write; bf16: a dense Hugging Face directory; gguf: a GGUF file; imatrix: an importance matrix as GGUF. "
+      "The others keep the codes of a quantized model as they are";
+  for (const StoredTarget& target : StoredTargets()) {
+    names.emplace_back(target.name);
+    absl::StrAppend(&help, "; ", target.name, ": ", target.holds);
+  }
+  app.add_option("--format", options->format, help)->check(CLI::IsMember(names))->capture_default_str();
+  std::vector<std::string> types = {kAuto};
+  for (const GgufMix& mix : GgufMixes()) types.emplace_back(mix.name);
+  app.add_option("--type", options->type, "gguf: blocks of the matrices; auto: codes as they are (Q4_0, Q8_0), dense ones as BF16")
+      ->check(CLI::IsMember(types, CLI::ignore_case))
       ->capture_default_str();
+  app.add_option("--imatrix", options->imatrix, "gguf: importance matrix of llama.cpp (.dat or .gguf) that weighs the errors");
+  app.add_flag("--requantize", options->requantize, "gguf: quantize weights again that the type does not hold as they are");
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }
 

@@ -1,4 +1,6 @@
 #include "CLI/CLI.hpp"
+#include "artifact/config_coverage.h"
+#include "artifact/loader_support.h"
 #include "base/cpu_features.h"
 #include "base/status.h"
 #include "cli/activations_flag.h"
@@ -18,6 +20,43 @@ struct Options {
   bool all = false;
 };
 
+// Which programs load the artifact, whether its config explains every tensor, and what else its reader has to say.
+struct CompatibilityReport {
+  std::vector<LoaderVerdict> loaders;
+  std::optional<ConfigCoverage> coverage;
+  std::vector<std::string> notes;
+};
+
+absl::StatusOr<CompatibilityReport> MakeCompatibilityReport(const ArtifactReader& reader) {
+  CompatibilityReport report;
+  ASSIGN_OR_RETURN(const LoadFacts facts, ReadLoadFacts(reader));
+  report.loaders = JudgeLoaders(facts);
+  ASSIGN_OR_RETURN(report.coverage, ReadConfigCoverage(reader));
+  report.notes = reader.notes();
+  return report;
+}
+
+std::string CompatibilityLines(const CompatibilityReport& report) {
+  std::string lines = absl::StrCat(DescribeVerdicts(report.loaders), "\n");
+  if (report.coverage.has_value()) absl::StrAppend(&lines, "quantization_config: ", report.coverage->Describe(), "\n");
+  for (const std::string& note : report.notes) absl::StrAppend(&lines, note, "\n");
+  return lines;
+}
+
+void AddCompatibility(const CompatibilityReport& report, OrderedJson& result) {
+  result["loaders"] = OrderedJson::object();
+  for (const LoaderVerdict& verdict : report.loaders) {
+    result["loaders"][std::string(verdict.loader)] = {{"loads", verdict.obstacles.empty()}, {"obstacles", verdict.obstacles}};
+  }
+  if (report.coverage.has_value()) {
+    result["config_coverage"] = {{"by_group", report.coverage->by_group},
+                                 {"by_ignore", report.coverage->by_ignore},
+                                 {"untargeted", report.coverage->untargeted},
+                                 {"problems", report.coverage->problems}};
+  }
+  result["notes"] = report.notes;
+}
+
 absl::Status Run(const Options& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
   ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
@@ -29,9 +68,11 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(MemoryReport memory, MakeMemoryReport(*bundle.reader, *bundle.model, pool.num_threads()));
   memory.forecast = forecast;
   memory.process_bytes = process_bytes;
+  ASSIGN_OR_RETURN(const CompatibilityReport compatibility, MakeCompatibilityReport(*bundle.reader));
   if (!common.json_to_stdout()) {
     RETURN_IF_ERROR(PrintResult(DataPathTable(bundle.model->data_path(), options.all)));
     RETURN_IF_ERROR(PrintResult(MemoryTable(memory)));
+    RETURN_IF_ERROR(PrintResult(CompatibilityLines(compatibility)));
   }
   OrderedJson tensors = OrderedJson::array();
   for (const TensorDataPath& path : bundle.model->data_path()) tensors.push_back(ToJson(path));
@@ -41,6 +82,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
                         {"data_path", bundle.model->DataPathName()},
                         {"tensors", tensors},
                         {"memory", ToJson(memory)}};
+  AddCompatibility(compatibility, result);
   if (const PrepackCacheReport& cache = bundle.prepack_cache; !cache.path.empty()) {
     result["prepack_cache"] = {{"path", cache.path}, {"used", cache.used}, {"bytes_written", cache.bytes_written}};
   }

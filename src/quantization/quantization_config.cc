@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "quantization/formats/format_table.h"
 #include "quantization/nearest_name.h"
+#include "quantization/quant_method.h"
 
 namespace pith {
 namespace {
@@ -83,16 +84,16 @@ absl::StatusOr<QuantizationGroup> ParseGroup(const std::string& name, const Json
     RETURN_IF_ERROR(Annotate(ValidateInput(*group.scheme.input_activations), "\"input_activations\""));
   }
   if (group.scheme.format == kMixed) return BadFileError("\"format\": expected one in every group of a ", kMixed, " config, found none");
-  RETURN_IF_ERROR(FindWeightFormat(group.scheme.format).status());
+  ASSIGN_OR_RETURN(const WeightFormat* row, FindWeightFormat(group.scheme.format));
+  if (row->method != nullptr) {
+    return NotSupportedError("\"format\": expected one of ", kMethod, ", found \"", row->name, "\", which is that of quant_method \"",
+                             row->method->name, "\"");
+  }
   return group;
 }
 
 // Parts of the published config that would change what the weights mean.
 absl::Status CheckUnsupportedParts(const Json& json) {
-  ASSIGN_OR_RETURN(const std::string method, GetString(json, "quant_method", kMethod));
-  if (method != kMethod) {
-    return NotSupportedError("\"quant_method\": expected \"", kMethod, "\", found \"", Printable(method, 60), "\"");
-  }
   for (const absl::string_view key : {"sparsity_config", "moe_sparsity_config", "transform_config"}) {
     const Json* part = FindMember(json, key);
     if (part == nullptr || part->empty()) continue;
@@ -109,6 +110,18 @@ absl::Status CheckUnsupportedParts(const Json& json) {
                         "\"");
   }
   return absl::OkStatus();
+}
+
+// The method of that name of another quantizer; nullptr for compressed-tensors. Errors: kUnimplemented.
+absl::StatusOr<const QuantMethod*> FindQuantMethod(absl::string_view name) {
+  if (name == kMethod) return nullptr;
+  std::vector<absl::string_view> known = {kMethod};
+  for (const WeightFormat* row : WeightFormats()) {
+    if (row->method == nullptr) continue;
+    if (row->method->name == name) return row->method;
+    if (known.back() != row->method->name) known.push_back(row->method->name);
+  }
+  return NotSupportedError("\"quant_method\": expected one of ", absl::StrJoin(known, " "), ", found \"", Printable(name, 60), "\"");
 }
 
 // How strongly a group's targets match a module.
@@ -168,6 +181,9 @@ std::string DescribeScheme(const QuantizationScheme* scheme) {
 
 absl::StatusOr<QuantizationConfig> ParseQuantizationConfig(const Json& json) {
   if (!json.is_object()) return BadFileError("quantization_config: expected an object, found ", Found(json));
+  ASSIGN_OR_RETURN(const std::string method_name, GetString(json, "quant_method", kMethod));
+  ASSIGN_OR_RETURN(const QuantMethod* method, FindQuantMethod(method_name));
+  if (method != nullptr) return method->parse(json);
   RETURN_IF_ERROR(CheckUnsupportedParts(json));
   QuantizationConfig config;
   ASSIGN_OR_RETURN(config.format, GetString(json, "format"));
@@ -188,6 +204,10 @@ absl::StatusOr<QuantizationConfig> ParseQuantizationConfig(const Json& json) {
 }
 
 Json ToJson(const QuantizationConfig& config) {
+  if (!config.groups.empty()) {
+    const absl::StatusOr<const WeightFormat*> row = FindWeightFormat(config.groups[0].scheme.format);
+    if (row.ok() && (*row)->method != nullptr) return (*row)->method->write(config);
+  }
   Json groups = Json::object();
   for (const QuantizationGroup& group : config.groups) {
     Json& json = groups[group.name] = {{"targets", PatternTexts(group.targets)}};

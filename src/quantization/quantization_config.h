@@ -1,5 +1,6 @@
 // The `quantization_config` object of config.json: which modules are quantized, how, and which are left alone.
-// Pure JSON <-> struct; reading and writing files is the artifact module's work.
+// Pure JSON <-> struct; reading and writing files is the artifact module's work. Configs of other quantizers (quant_method gptq, awq,
+// bitsandbytes, fp8) are read into the same struct: quant_method.h.
 // Source: compressed-tensors `QuantizationConfig`; docs/formats/compressed_tensors.md.
 //
 //   ASSIGN_OR_RETURN(QuantizationConfig config, ParseQuantizationConfig(*FindMember(model_config, "quantization_config")));
@@ -42,7 +43,7 @@ struct ModuleInfo {
 };
 
 // Reads what compressed-tensors publishes. Unknown keys beside the known ones are ignored here, but never inside QuantizationArgs.
-// Errors: kDataLoss naming the key, the expectation and the finding; kUnimplemented for another quant_method, sparsity, transforms,
+// Errors: kDataLoss naming the key, the expectation and the finding; kUnimplemented for an unknown quant_method, sparsity, transforms,
 // output activations or a kind of QuantizationArgs that cannot be run.
 absl::StatusOr<QuantizationConfig> ParseQuantizationConfig(const Json& json);
 

@@ -137,8 +137,11 @@ TEST(QuantizationConfig, NamesWhatIsNotSupported) {
     EXPECT_THAT(ParseError(json).message(), HasSubstr(message));
   };
   Json json = Published();
-  json["quant_method"] = "gptq";
-  expect_unsupported(json, "\"quant_method\": expected \"compressed-tensors\", found \"gptq\"");
+  json["quant_method"] = "aqlm";
+  expect_unsupported(json, "\"quant_method\": expected one of compressed-tensors gptq awq bitsandbytes fp8, found \"aqlm\"");
+  json = Published();
+  json["config_groups"]["group_0"]["format"] = "awq";
+  expect_unsupported(json, "found \"awq\", which is that of quant_method \"awq\"");
   json = Published();
   json["format"] = "nvfp4-pack-quantized";
   expect_unsupported(json, "weight format \"nvfp4-pack-quantized\": not supported");

@@ -283,6 +283,25 @@ absl::Status GgufReader::AddBoundaryIds() {
   return absl::OkStatus();
 }
 
+// The first name whose pipeline is that of the definition.
+absl::StatusOr<PreTokenizerRow> RecognizePreTokenizer(const TokenizerDefinition& definition) {
+  for (const PreTokenizerRow& row : kPreTokenizers) {
+    std::vector<NormalizerStep> normalizer;
+    if (row.nfc) normalizer.push_back({.kind = NormalizerStep::kNfc});
+    if (definition.normalizer == normalizer && definition.ignore_merges == row.ignore_merges &&
+        definition.pre_tokenizer == ByteLevelPreTokenizer(row.split)) {
+      return row;
+    }
+  }
+  return NotSupportedError("tokenizer.json: expected the normalizer and pre-tokenizer of a family that GGUF has a name for, found others");
+}
+
+absl::StatusOr<bool> AddsBoundary(const std::vector<TokenId>& ids, std::optional<TokenId> id, absl::string_view name) {
+  if (ids.empty()) return false;
+  if (ids.size() == 1 && id == ids[0]) return true;
+  return NotSupportedError("tokenizer.json: post-processor: expected ", name, " or nothing, found ", ids.size(), " other tokens");
+}
+
 }  // namespace
 
 absl::StatusOr<TokenizerDefinition> DefinitionFromGguf(const GgufVocabulary& gguf) {
@@ -292,6 +311,33 @@ absl::StatusOr<TokenizerDefinition> DefinitionFromGguf(const GgufVocabulary& ggu
   absl::StatusOr<TokenizerDefinition> definition = GgufReader(gguf).Read();
   if (!definition.ok()) return Annotate(definition.status(), "tokenizer.ggml");
   return definition;
+}
+
+absl::StatusOr<GgufVocabulary> GgufFromDefinition(const TokenizerDefinition& definition) {
+  const bool byte_level = definition.decoder.has_value() && definition.decoder->size() == 1 &&
+                          (*definition.decoder)[0].kind == DecoderStep::kByteLevel && !definition.byte_fallback;
+  if (!byte_level) return NotSupportedError("tokenizer.json: expected byte-level BPE for a GGUF file, found another model");
+  ASSIGN_OR_RETURN(const PreTokenizerRow row, RecognizePreTokenizer(definition));
+  GgufVocabulary gguf{.model = "gpt2", .pre = std::string(row.name), .chat_template = definition.chat_template};
+  TokenId end = definition.vocabulary.end_id();
+  for (const AddedToken& token : definition.added_tokens) end = std::max(end, token.id + 1);
+  for (TokenId id = 0; id < end; ++id) {
+    const absl::string_view text = DefinitionTokenText(definition, id);
+    gguf.tokens.push_back(text.empty() ? absl::StrCat("[PAD", id, "]") : std::string(text));
+    gguf.token_types.push_back(text.empty() ? kUnused : kNormal);
+  }
+  for (const AddedToken& token : definition.added_tokens) gguf.token_types[token.id] = token.special ? kControl : kUserDefined;
+  for (const BpeMerge& merge : definition.merges) {
+    gguf.merges.push_back(absl::StrCat(definition.vocabulary.Text(merge.left), " ", definition.vocabulary.Text(merge.right)));
+  }
+  gguf.bos_id = definition.bos_id.value_or(-1);
+  gguf.eos_id = definition.eos_id.value_or(-1);
+  gguf.pad_id = definition.pad_id.value_or(-1);
+  gguf.unk_id = definition.unk_id.value_or(-1);
+  ASSIGN_OR_RETURN(gguf.add_bos, AddsBoundary(definition.prefix_ids, definition.bos_id, "the bos token"));
+  ASSIGN_OR_RETURN(const bool add_eos, AddsBoundary(definition.suffix_ids, definition.eos_id, "the eos token"));
+  if (add_eos) gguf.add_eos = true;
+  return gguf;
 }
 
 }  // namespace pith

@@ -224,5 +224,41 @@ TEST(GgufVocabularyTest, RefusesWhatDoesNotFit) {
   }
 }
 
+// tokenizer.json made of a vocabulary and back: the same tokens, types, merges and pre-tokenizer, and so the same ids.
+TEST(GgufVocabulary, ComesBackFromTokenizerJson) {
+  for (const char* pre : {"gpt-2", "smollm", "llama-bpe", "qwen2", "default"}) {
+    SCOPED_TRACE(pre);
+    GgufVocabulary gguf = TinyByteLevel(pre);
+    gguf.bos_id = 257;
+    gguf.tokens.pop_back();  // an unused id behind the last token is not in tokenizer.json
+    gguf.token_types.pop_back();
+    const auto files = TokenizerJsonFromGguf(gguf);
+    ASSERT_TRUE(files.ok()) << files.status();
+    const auto back = GgufFromTokenizerJson(files->tokenizer_json, files->tokenizer_config_json);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(back->model, "gpt2");
+    EXPECT_EQ(back->pre, pre);
+    EXPECT_EQ(back->tokens, gguf.tokens);
+    EXPECT_EQ(back->token_types, gguf.token_types);
+    EXPECT_EQ(back->merges, gguf.merges);
+    EXPECT_EQ(back->bos_id, gguf.bos_id);
+    EXPECT_EQ(back->eos_id, gguf.eos_id);
+    const auto again = TokenizerJsonFromGguf(*back);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->tokenizer_json, files->tokenizer_json);
+  }
+}
+
+TEST(GgufVocabulary, RefusesPipelinesWithoutAName) {
+  const auto files = *TokenizerJsonFromGguf(TinyByteLevel("smollm"));
+  Json json = *ParseJson(files.tokenizer_json);
+  json["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", true}, {"trim_offsets", true}};
+  const absl::Status status = GgufFromTokenizerJson(DumpJson(json), "").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+  json = *ParseJson(files.tokenizer_json);
+  json["decoder"] = nullptr;
+  EXPECT_EQ(GgufFromTokenizerJson(DumpJson(json), "").status().code(), absl::StatusCode::kUnimplemented);
+}
+
 }  // namespace
 }  // namespace pith

@@ -27,6 +27,11 @@ absl::StatusOr<TokenizerJsonFiles> TokenizerJsonFromGguf(const GgufVocabulary& v
   return WriteTokenizerJson(definition);
 }
 
+absl::StatusOr<GgufVocabulary> GgufFromTokenizerJson(absl::string_view tokenizer_json, absl::string_view tokenizer_config_json) {
+  ASSIGN_OR_RETURN(const TokenizerDefinition definition, ReadTokenizerJson(tokenizer_json, tokenizer_config_json));
+  return GgufFromDefinition(definition);
+}
+
 std::string StreamDetokenizer::Append(TokenId id) {
   held_ += tokenizer_->TokenBytes(id);
   if (at_start_ && !held_.empty()) {

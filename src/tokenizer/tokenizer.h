@@ -78,6 +78,9 @@ struct TokenizerJsonFiles {
 };
 absl::StatusOr<TokenizerJsonFiles> TokenizerJsonFromGguf(const GgufVocabulary& vocabulary);
 
+// The inverse. Errors: those of FromJson; kUnimplemented for anything but byte-level BPE of a family that GGUF has a name for.
+absl::StatusOr<GgufVocabulary> GgufFromTokenizerJson(absl::string_view tokenizer_json, absl::string_view tokenizer_config_json);
+
 // Turns a stream of ids into pieces of text that are valid UTF-8 on their own: incomplete sequences are held back until complete,
 // and replaced by U+FFFD at Finish. Special ids are skipped. Not thread-safe; the tokenizer must outlive it.
 class StreamDetokenizer {

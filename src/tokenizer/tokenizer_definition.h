@@ -18,6 +18,7 @@ namespace pith {
 struct TextPattern {
   std::string text;
   bool is_regex = false;  // in Oniguruma syntax; otherwise a literal
+  bool operator==(const TextPattern&) const = default;
 };
 
 struct NormalizerStep {
@@ -25,6 +26,7 @@ struct NormalizerStep {
   TextPattern pattern;                           // kReplace
   std::string content;                           // kReplace, kPrepend
   bool strip_left = false, strip_right = false;  // kStrip
+  bool operator==(const NormalizerStep&) const = default;
 };
 
 enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
@@ -39,6 +41,7 @@ struct PreTokenizerStep {
   std::string replacement;                                     // kMetaspace, one character
   enum Prepend { kNever, kFirst, kAlways } prepend = kAlways;  // kMetaspace
   bool split = true;                                           // kMetaspace
+  bool operator==(const PreTokenizerStep&) const = default;
 };
 
 struct DecoderStep {

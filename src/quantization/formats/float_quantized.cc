@@ -9,7 +9,9 @@ namespace {
 
 constexpr absl::string_view kSuffixes[] = {"weight", "weight_scale"};
 
-absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors) { return ReadCodeShape(tensors, DType::kF8E4M3); }
+absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors, const QuantizationArgs&) {
+  return ReadCodeShape(tensors, DType::kF8E4M3);
+}
 
 absl::Status Check(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
   RETURN_IF_ERROR(CheckOnlyTensors(tensors, kSuffixes));
@@ -34,13 +36,7 @@ absl::StatusOr<std::vector<StoredTensor>> Encode(const QuantizedTensor& weight, 
 absl::StatusOr<QuantizedTensor> Decode(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
   RETURN_IF_ERROR(Check(tensors, args, shape));
   ASSIGN_OR_RETURN(QuantizedTensor weight, DecodeScales(tensors, args, shape));
-  const uint8_t* codes = tensors.Find("weight")->data;
-  weight.code.assign(codes, codes + shape.out * shape.in);
-  for (size_t i = 0; i < weight.code.size(); ++i) {
-    if ((weight.code[i] & 0x7F) != 0x7F) continue;  // the only NaN of either sign
-    const int64_t index = static_cast<int64_t>(i);
-    return BadFileError(tensors.NameOf("weight"), "[", index / shape.in, "][", index % shape.in, "]: expected a number, found NaN");
-  }
+  RETURN_IF_ERROR(DecodeFloatCodes(tensors, weight));
   weight.stored_bits_per_weight = StoredBitsPerWeight(tensors, kSuffixes, shape);
   return weight;
 }
@@ -59,6 +55,17 @@ constexpr WeightFormat Row(absl::string_view name) {
 }
 
 }  // namespace
+
+absl::Status DecodeFloatCodes(const ModuleTensors& tensors, QuantizedTensor& weight) {
+  const uint8_t* codes = tensors.Find("weight")->data;
+  weight.code.assign(codes, codes + weight.out * weight.in);
+  for (size_t i = 0; i < weight.code.size(); ++i) {
+    if ((weight.code[i] & 0x7F) != 0x7F) continue;  // the only NaN of either sign
+    const int64_t index = static_cast<int64_t>(i);
+    return BadFileError(tensors.NameOf("weight"), "[", index / weight.in, "][", index % weight.in, "]: expected a number, found NaN");
+  }
+  return absl::OkStatus();
+}
 
 const WeightFormat kFloatQuantized = Row("float-quantized");
 const WeightFormat kNaiveFloatQuantized = Row("naive-quantized");

@@ -7,6 +7,9 @@
 
 namespace pith {
 
+// Fills in the codes of "weight", which is checked. Errors: kDataLoss for a NaN, with its row and column.
+absl::Status DecodeFloatCodes(const ModuleTensors& tensors, QuantizedTensor& weight);
+
 // Rows of the format table: the same bytes under two names.
 extern const WeightFormat kFloatQuantized;
 extern const WeightFormat kNaiveFloatQuantized;

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "quantization/formats/format_test_util.h"
 
 namespace pith {
 namespace {
@@ -11,12 +12,6 @@ using ::testing::HasSubstr;
 
 constexpr QuantizationArgs kBlock{
     .type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kBlock, .block_rows = 2, .block_cols = 2};
-
-ModuleTensors Views(const std::vector<StoredTensor>& stored) {
-  ModuleTensors tensors{"m", {}};
-  for (const StoredTensor& tensor : stored) tensors.tensors.push_back({tensor.suffix, tensor.tensor.view()});
-  return tensors;
-}
 
 // Three rows of two blocks; the last row is a block row of its own.
 QuantizedTensor Weight() {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr absl::string_view kSuffixes[] = {"weight", "weight_scale", "weight_zero_point", "weight_g_idx"};
 
-absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors) { return ReadCodeShape(tensors, DType::kI8); }
+absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors, const QuantizationArgs&) { return ReadCodeShape(tensors, DType::kI8); }
 
 absl::Status Check(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
   RETURN_IF_ERROR(CheckOnlyTensors(tensors, kSuffixes));

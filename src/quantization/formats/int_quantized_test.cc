@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "quantization/formats/format_test_util.h"
 
 namespace pith {
 namespace {
@@ -9,12 +10,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr QuantizationArgs kChannel{.num_bits = 4, .strategy = QuantizationStrategy::kChannel};
-
-ModuleTensors Views(const std::vector<StoredTensor>& stored) {
-  ModuleTensors tensors{"m", {}};
-  for (const StoredTensor& tensor : stored) tensors.tensors.push_back({tensor.suffix, tensor.tensor.view()});
-  return tensors;
-}
 
 QuantizedTensor Weight() {
   QuantizedTensor weight;

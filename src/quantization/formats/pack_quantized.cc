@@ -13,7 +13,7 @@ constexpr absl::string_view kWeightBytes[] = {"weight_packed", "weight_scale", "
 // A per-tensor zero point is too small to pack and stays an I8 number.
 bool PacksZeroPoints(const QuantizationArgs& args) { return args.strategy != QuantizationStrategy::kTensor; }
 
-absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors) {
+absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors, const QuantizationArgs&) {
   RETURN_IF_ERROR(CheckTensor(tensors, "weight_shape", {DType::kI64}, {2}, ""));
   int64_t sides[2];
   std::memcpy(sides, tensors.Find("weight_shape")->data, sizeof(sides));
@@ -22,7 +22,7 @@ absl::StatusOr<MatrixShape> ReadShape(const ModuleTensors& tensors) {
 
 absl::Status Check(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
   RETURN_IF_ERROR(CheckOnlyTensors(tensors, kSuffixes));
-  ASSIGN_OR_RETURN(const MatrixShape stored, ReadShape(tensors));
+  ASSIGN_OR_RETURN(const MatrixShape stored, ReadShape(tensors, args));
   if (stored.out != shape.out || stored.in != shape.in) {
     return BadFileError(tensors.NameOf("weight_shape"), ": expected [", shape.out, ", ", shape.in, "], found [", stored.out, ", ",
                         stored.in, "]");

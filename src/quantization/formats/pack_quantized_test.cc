@@ -9,6 +9,7 @@
 #include "base/test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "quantization/formats/format_test_util.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
 
@@ -16,12 +17,6 @@ namespace pith {
 namespace {
 
 using ::testing::HasSubstr;
-
-ModuleTensors Views(const std::vector<StoredTensor>& stored) {
-  ModuleTensors tensors{"m", {}};
-  for (const StoredTensor& tensor : stored) tensors.tensors.push_back({tensor.suffix, tensor.tensor.view()});
-  return tensors;
-}
 
 TEST(PackBits, FourBitsAreNibblesFromTheLowEnd) {
   const std::vector<uint8_t> codes = {1, 2, 3, 4, 5, 6, 7, 8, 15};

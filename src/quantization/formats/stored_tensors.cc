@@ -101,9 +101,8 @@ Shape ScaleShape(const QuantizationArgs& args, MatrixShape shape) {
   return {rows, shape.in / args.columns_per_scale(shape.in)};
 }
 
-absl::Status CheckScale(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
-  return CheckTensor(tensors, "weight_scale", kScaleDTypes, ScaleShape(args, shape),
-                     absl::StrCat("(per ", StrategyName(args.strategy), ")"));
+absl::Status CheckScale(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape, absl::string_view suffix) {
+  return CheckTensor(tensors, suffix, kScaleDTypes, ScaleShape(args, shape), absl::StrCat("(per ", StrategyName(args.strategy), ")"));
 }
 
 absl::Status CheckGroupIndex(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
@@ -127,20 +126,21 @@ absl::Status CheckGroupIndexValues(const ModuleTensors& tensors, const Quantizat
   return absl::OkStatus();
 }
 
-absl::StatusOr<QuantizedTensor> DecodeScales(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape) {
+absl::StatusOr<QuantizedTensor> DecodeScales(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape,
+                                             absl::string_view suffix) {
   QuantizedTensor weight;
   weight.out = shape.out;
   weight.in = shape.in;
   weight.bits = args.num_bits;
   weight.type = args.type;
   weight.group_size = args.columns_per_scale(shape.in);
-  const TensorView& view = *tensors.Find("weight_scale");
+  const TensorView& view = *tensors.Find(suffix);
   weight.scale_dtype = view.dtype;
   std::vector<float> stored(static_cast<size_t>(view.num_elements()));
   RETURN_IF_ERROR(ConvertToFloat(view, absl::MakeSpan(stored)));
   for (size_t i = 0; i < stored.size(); ++i) {
     if (std::isfinite(stored[i])) continue;
-    return BadFileError(tensors.NameOf("weight_scale"), ": expected finite scales, found ", stored[i], " at index ", i);
+    return BadFileError(tensors.NameOf(suffix), ": expected finite scales, found ", stored[i], " at index ", i);
   }
   const int64_t groups = weight.num_groups();
   weight.scale.reserve(static_cast<size_t>(shape.out * groups));
@@ -194,14 +194,30 @@ StoredTensor EncodeScales(const QuantizedTensor& weight, const QuantizationArgs&
   StoredTensor stored{"weight_scale", Tensor(weight.scale_dtype, ScaleShape(args, {weight.out, weight.in}))};
   const int64_t groups = weight.num_groups(), rows_per_scale = args.strategy == QuantizationStrategy::kBlock ? args.block_rows : 1;
   for (int64_t i = 0; i < stored.tensor.num_elements(); ++i) {
-    const float scale = weight.scale[static_cast<size_t>(i / groups * rows_per_scale * groups + i % groups)];
-    switch (weight.scale_dtype) {
-      case DType::kBF16: stored.tensor.as<bfloat16>()[i] = ToBfloat16(scale); break;
-      case DType::kF16: stored.tensor.as<float16>()[i] = ToFloat16(scale); break;
-      default: stored.tensor.as<float>()[i] = scale;
-    }
+    StoreFloat(weight.scale[static_cast<size_t>(i / groups * rows_per_scale * groups + i % groups)], i, stored.tensor);
   }
   return stored;
+}
+
+void StoreFloat(float value, int64_t i, Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case DType::kBF16: tensor.as<bfloat16>()[i] = ToBfloat16(value); break;
+    case DType::kF16: tensor.as<float16>()[i] = ToFloat16(value); break;
+    default: tensor.as<float>()[i] = value;
+  }
+}
+
+absl::Status CheckScalesFit(const QuantizedTensor& weight, DType dtype, absl::string_view format) {
+  if (dtype == DType::kF32 || dtype == weight.scale_dtype) return absl::OkStatus();
+  for (size_t i = 0; i < weight.scale.size(); ++i) {
+    const float scale = weight.scale[i];
+    const float rounded = dtype == DType::kF16 ? ToFloat(ToFloat16(scale)) : RoundToBfloat16(scale);
+    if (rounded == scale) continue;
+    const int64_t index = static_cast<int64_t>(i), groups = weight.num_groups();
+    return NotSupportedError("weight format ", format, ": expected scales that ", DTypeName(dtype), " holds exactly, found ", scale,
+                             " in row ", index / groups, ", group ", index % groups);
+  }
+  return absl::OkStatus();
 }
 
 uint8_t ZeroPointAt(const QuantizedTensor& weight, int64_t index) { return weight.zero_point[static_cast<size_t>(index)]; }

@@ -70,7 +70,9 @@ absl::Status CheckTensor(const ModuleTensors& tensors, absl::string_view suffix,
 
 // Shape of weight_scale: [out, in / group_size], [out, 1], [1], or per block [ceil(out / block_rows), in / block_cols].
 Shape ScaleShape(const QuantizationArgs& args, MatrixShape shape);
-absl::Status CheckScale(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape);
+// `suffix` here and below: the tensor that holds the scales.
+absl::Status CheckScale(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape,
+                        absl::string_view suffix = "weight_scale");
 
 // weight_g_idx, where present: I32 [in]. The second function reads it: kUnimplemented unless entry i is i / group_size.
 absl::Status CheckGroupIndex(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape);
@@ -79,7 +81,8 @@ absl::Status CheckGroupIndexValues(const ModuleTensors& tensors, const Quantizat
 // A QuantizedTensor with its type, shape, grouping and scales filled in (scales of tensors and blocks repeated per row). The tensors are
 // checked.
 // Errors: kDataLoss for a scale that is not finite.
-absl::StatusOr<QuantizedTensor> DecodeScales(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape);
+absl::StatusOr<QuantizedTensor> DecodeScales(const ModuleTensors& tensors, const QuantizationArgs& args, MatrixShape shape,
+                                             absl::string_view suffix = "weight_scale");
 
 // Fills in zero points from `read(index)`, a stored value (signed zero point + 2^(b-1)) by its index in the scale's shape.
 // Errors: kDataLoss for one outside the bit range, or other than 2^(b-1) in a symmetric weight.
@@ -91,6 +94,12 @@ absl::Status CheckEncodable(const QuantizedTensor& weight, const QuantizationArg
 
 // weight_scale in weight.scale_dtype. `weight` has passed CheckEncodable.
 StoredTensor EncodeScales(const QuantizedTensor& weight, const QuantizationArgs& args);
+
+// Element `i` of a tensor of BF16, F16 or F32 becomes `value`, which is rounded to nearest.
+void StoreFloat(float value, int64_t i, Tensor& tensor);
+
+// Whether `dtype` holds every scale of the weight exactly. Errors: kUnimplemented naming the format, the first that it does not, and where.
+absl::Status CheckScalesFit(const QuantizedTensor& weight, DType dtype, absl::string_view format);
 
 // Zero point (as stored in `weight`) by its index in the scale's shape.
 uint8_t ZeroPointAt(const QuantizedTensor& weight, int64_t index);
