@@ -25,12 +25,33 @@ if(EXISTS "${CMAKE_SOURCE_DIR}/build/venv/bin/python")
   set(PITH_TEST_PYTHON "${CMAKE_SOURCE_DIR}/build/venv/bin/python")
 endif()
 
-# add_module(NAME DEPS other_module... LIBS library... HEAVY_HEADERS <header>...)
+# Most of a full build is spent on the same headers again and again: with PITH_UNITY, sources of a module are compiled several at a time.
+# What stands in anonymous namespaces of files that share a batch must not clash; files whose names do are listed as ALONE. Not for the
+# preset dev, where a change to one file would compile its whole batch.
+option(PITH_UNITY "Compile several sources of a module at a time" OFF)
+set(PITH_UNITY_BATCH 8)
+
+# compile_in_batches(TARGET SOURCES... ALONE files...): kernels keep their flags per file, and so stay alone too.
+function(compile_in_batches TARGET)
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE" ${ARGN})
+  if(NOT PITH_UNITY)
+    return()
+  endif()
+  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${PITH_UNITY_BATCH})
+  foreach(source IN LISTS ARG_SOURCES)
+    file(RELATIVE_PATH name "${CMAKE_CURRENT_SOURCE_DIR}" "${source}")
+    if(name IN_LIST ARG_ALONE OR name MATCHES "^cpu/[a-z0-9_]+/")
+      set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
+
+# add_module(NAME DEPS other_module... LIBS library... HEAVY_HEADERS <header>... ALONE file...)
 #   Builds libpith_NAME from every .cc below the calling folder except *_test.cc, *_bench.cc, *_fuzz.cc and main.cc, and one test
 #   binary NAME_test from the *_test.cc beside them. DEPS are the only modules it may include (lint.layering checks it).
 #   HEAVY_HEADERS that most of its files include are precompiled too, for this module alone.
 function(add_module NAME)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;TEST_DEPS;TEST_LIBS;HEAVY_HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;TEST_DEPS;TEST_LIBS;HEAVY_HEADERS;ALONE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
   set(tests ${sources})
   set(fuzzers ${sources})
@@ -48,6 +69,7 @@ function(add_module NAME)
       target_precompile_headers(pith_${NAME} REUSE_FROM pith_pch)
     endif()
     set_isa_flags(${sources})
+    compile_in_batches(pith_${NAME} SOURCES ${sources} ALONE ${ARG_ALONE})
   else()
     add_library(pith_${NAME} INTERFACE)
     target_link_libraries(pith_${NAME} INTERFACE pith_options ${dep_targets} ${ARG_LIBS})
@@ -56,6 +78,7 @@ function(add_module NAME)
     add_executable(${NAME}_test ${tests})
     target_link_libraries(${NAME}_test PRIVATE pith_${NAME} ${test_dep_targets} ${ARG_TEST_LIBS} GTest::gmock GTest::gtest_main)
     target_precompile_headers(${NAME}_test REUSE_FROM pith_test_pch)
+    compile_in_batches(${NAME}_test SOURCES ${tests} ALONE ${ARG_ALONE})
     target_compile_definitions(${NAME}_test PRIVATE PITH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     # PROPERTIES comes last: it takes every word up to the next keyword, and words after that one's value are lost.
     gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. DISCOVERY_TIMEOUT 60
