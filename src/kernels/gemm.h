@@ -92,8 +92,9 @@ struct GemmParams {
   OutlierActivation outlier;                // kInt8, and read by add_outliers only
   int64_t m = 0;                            // >= 1
   const float* bias = nullptr;              // [n] or null
-  float* out = nullptr;                     // [m, n], rows `out_stride` floats apart
+  float* out = nullptr;                     // [m, n - 16 * out_panel], rows `out_stride` floats apart
   int64_t out_stride = 0;
+  int64_t out_panel = 0;                   // the panel whose columns `out` begins with: 0, or at most panel_begin
   bool accumulate = false;                 // out += result (residual add): one f32 addition after the sum over k and the bias
   int64_t panel_begin = 0, panel_end = 0;  // output panels this call computes, of ceil(n / kGemmPanel)
 };

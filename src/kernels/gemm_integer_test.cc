@@ -105,25 +105,42 @@ class Prepacked {
   std::vector<float> Run(int64_t row, int64_t m, bool bias = false, bool accumulate = false) const {
     const GemmProblem& p = case_.problem;
     std::vector<float> out(m * p.n, 1.0f);
-    kernel_->run({.problem = p,
-                  .weight = weight_.data(),
-                  .integer = {.high = case_.high.data() + row * p.k,
-                              .low = case_.low.empty() ? nullptr : case_.low.data() + row * p.k,
-                              .stride = p.k,
-                              .scale = case_.activation_scale.data() + row * (p.k / p.activation_group),
-                              .sum = case_.sum.data() + row * (p.k / p.step())},
-                  .m = m,
-                  .bias = bias ? case_.bias.data() : nullptr,
-                  .out = out.data(),
-                  .out_stride = p.n,
-                  .accumulate = accumulate,
-                  .panel_end = (p.n + kGemmPanel - 1) / kGemmPanel});
+    GemmParams params = Params(row, m, out);
+    params.bias = bias ? case_.bias.data() : nullptr;
+    params.accumulate = accumulate;
+    kernel_->run(params);
+    return out;
+  }
+
+  // Columns [16 begin, n) of rows [0, m), in an output of their own.
+  std::vector<float> RunFromPanel(int64_t begin, int64_t m) const {
+    const int64_t columns = case_.problem.n - begin * kGemmPanel;
+    std::vector<float> out(m * columns, 1.0f);
+    GemmParams params = Params(0, m, out);
+    params.out_stride = columns;
+    params.out_panel = params.panel_begin = begin;
+    kernel_->run(params);
     return out;
   }
 
   const uint8_t* weight() const { return weight_.data(); }
 
  private:
+  GemmParams Params(int64_t row, int64_t m, std::vector<float>& out) const {
+    const GemmProblem& p = case_.problem;
+    return {.problem = p,
+            .weight = weight_.data(),
+            .integer = {.high = case_.high.data() + row * p.k,
+                        .low = case_.low.empty() ? nullptr : case_.low.data() + row * p.k,
+                        .stride = p.k,
+                        .scale = case_.activation_scale.data() + row * (p.k / p.activation_group),
+                        .sum = case_.sum.data() + row * (p.k / p.step())},
+            .m = m,
+            .out = out.data(),
+            .out_stride = p.n,
+            .panel_end = (p.n + kGemmPanel - 1) / kGemmPanel};
+  }
+
   const Case& case_;
   const GemmKernelEntry* kernel_;
   AlignedBuffer weight_;
@@ -278,6 +295,25 @@ TEST(IntegerGemm, BiasThenResidualAreOneAdditionEach) {
   }
 }
 
+TEST(IntegerGemm, AnOutputOfLaterPanelsHoldsTheirColumns) {
+  for (const GemmProblem& problem : Problems(100)) {
+    const Case c = MakeCase(problem, 16);
+    for (const GemmKernelEntry* kernel : RunnableKernels(problem)) {
+      const Prepacked prepacked(c, kernel);
+      for (const int64_t m : {1, 5, 17}) {
+        const std::vector<float> whole = prepacked.Run(0, m);
+        for (const int64_t begin : {1, 2, 6}) {
+          const std::vector<float> part = prepacked.RunFromPanel(begin, m);
+          const int64_t columns = 100 - begin * kGemmPanel;
+          for (int64_t i = 0; i < m * columns; ++i) {
+            ASSERT_EQ(part[i], whole[i / columns * 100 + begin * kGemmPanel + i % columns]) << kernel->name << ", " << Name(problem);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(IntegerGemm, RowsReadBackAsTheWeightsTheyStandFor) {
   for (const GemmProblem& p : Problems(17)) {
     const Case c = MakeCase(p, 17);
@@ -356,6 +392,17 @@ TEST(IntegerGemm, OutliersAddTheirProductsWithTheWeights) {
       }
       if (first.empty()) first = out;
       EXPECT_EQ(out, first) << kernel->name;
+      std::vector<float> last = prepacked.RunFromPanel(2, 3);  // one column
+      kernel->add_outliers({.problem = p,
+                            .weight = prepacked.weight(),
+                            .outlier = outliers.View(0, p.k),
+                            .m = 3,
+                            .out = last.data(),
+                            .out_stride = 1,
+                            .out_panel = 2,
+                            .panel_begin = 2,
+                            .panel_end = 3});
+      for (int64_t r = 0; r < 3; ++r) EXPECT_EQ(last[r], out[r * p.n + 32]) << kernel->name;
       // A row alone, and panel by panel.
       for (int64_t r = 0; r < 3; ++r) {
         std::vector<float> alone = prepacked.Run(r, 1);

@@ -62,7 +62,8 @@ std::vector<float> Inputs(const Shape& shape, uint64_t seed) {
   return x;
 }
 
-const Shape kShapes[] = {{1, 8, 8, 8}, {3, 64, 16, 4}, {2, 96, 32, 32}, {2, 576, 576, 64}, {1, 36, 12, 12}, {2, 896, 128, 128}};
+const Shape kShapes[] = {{1, 8, 8, 8},    {3, 64, 16, 4},     {2, 96, 32, 32},   {2, 576, 576, 64},
+                         {1, 36, 12, 12}, {2, 896, 128, 128}, {2, 296, 148, 148}};  // whole vectors of every length, and a rest
 
 TEST(QuantizeActivation, IsTheFormulaOfTheHeader) {
   for (const OperatorEntry* row : Rows()) {
@@ -130,6 +131,8 @@ TEST(QuantizeActivation, EveryIsaGivesTheSameBits) {
       const Result first = Quantize(*Rows().front(), shape, x, two_planes);
       for (const OperatorEntry* row : Rows()) EXPECT_TRUE(Quantize(*row, shape, x, two_planes) == first) << row->name;
     }
+    const Result first = Quantize(*Rows().front(), shape, x, false, 0.02f);
+    for (const OperatorEntry* row : Rows()) EXPECT_TRUE(Quantize(*row, shape, x, false, 0.02f) == first) << row->name;
   }
 }
 

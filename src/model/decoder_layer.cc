@@ -43,7 +43,8 @@ void RunAttention(const DecoderLayer& layer, ForwardPass& pass) {
   Observe(pass, layer.qkv, workspace.normed(), rows);
   layer.qkv.Run(pass.context, workspace.normed(), 0, rows, workspace.qkv(), layout.row);
   ProfileLinear(pass, "qkv", layer.index, layer.qkv, rows);
-  pass.context.ForRows(rows, 2 * layout.row, [&](int64_t begin, int64_t end) { PrepareKeys(layer, pass, begin, end); });
+  // A value rotated and stored costs a fraction of one normalized and quantized: few rows are not worth a section of the pool.
+  pass.context.ForRows(rows, layout.row / 2, [&](int64_t begin, int64_t end) { PrepareKeys(layer, pass, begin, end); });
   ProfileKeys(pass, layer.index);
   RunCachedAttention(pass, layer.index, layer.window);
   ProfileAttention(pass, layer.index, layer.window);

@@ -180,30 +180,60 @@ void Linear::Run(const ComputeContext& context, const LinearInput& input, int64_
       const int64_t first = std::max<int64_t>(begin - segment.panel_begin, 0);
       const int64_t last = std::min(end - segment.panel_begin, segment.num_panels());
       if (first >= last) continue;
-      GemmParams params = {.problem = segment.problem,
-                           .weight = segment.weight,
-                           .m = m,
-                           .bias = bias_.empty() ? nullptr : bias_.data() + segment.column_begin,
-                           .out = out + segment.column_begin,
-                           .out_stride = out_stride,
-                           .accumulate = accumulate,
-                           .panel_begin = first,
-                           .panel_end = last};
-      if (segment.input.kind == GemmActivation::kBf16) {
-        params.activation = input.bf16() + row * in_;
-        params.activation_stride = in_;
-      } else if (segment.input.kind == GemmActivation::kFp8) {
-        params.activation = input.Fp8Values(segment.input, row);
-        params.activation_stride = in_;
-        params.activation_scale = input.Fp8Scales(segment.input, row);
-      } else {
-        params.integer = input.Integers(segment.input, row);
-        params.outlier = input.Outliers(segment.input, row);
-      }
-      segment.kernel->run(params);
-      if (params.outlier.count != nullptr) segment.kernel->add_outliers(params);
+      RunPanels(segment, input, row,
+                {.m = m,
+                 .out = out + segment.column_begin,
+                 .out_stride = out_stride,
+                 .accumulate = accumulate,
+                 .panel_begin = first,
+                 .panel_end = last});
     }
   });
+}
+
+void Linear::RunColumns(const LinearInput& input, int64_t row, int64_t m, int64_t begin, int64_t end, float* out,
+                        int64_t out_stride) const {
+  DCHECK(m >= 1);
+  DCHECK(IsPanelBegin(begin));
+  DCHECK(end == out_ || IsPanelBegin(end));
+  for (const Segment& segment : segments_) {
+    const int64_t first = std::max(begin, segment.column_begin), last = std::min(end, segment.column_begin + segment.problem.n);
+    if (first >= last) continue;
+    const int64_t panel = (first - segment.column_begin) / kGemmPanel;
+    RunPanels(segment, input, row,
+              {.m = m,
+               .out = out + (first - begin),
+               .out_stride = out_stride,
+               .out_panel = panel,
+               .panel_begin = panel,
+               .panel_end = (last - segment.column_begin + kGemmPanel - 1) / kGemmPanel});
+  }
+}
+
+bool Linear::IsPanelBegin(int64_t column) const {
+  return std::any_of(segments_.begin(), segments_.end(), [column](const Segment& segment) {
+    const int64_t n = column - segment.column_begin;
+    return n >= 0 && n < segment.problem.n && n % kGemmPanel == 0;
+  });
+}
+
+void Linear::RunPanels(const Segment& segment, const LinearInput& input, int64_t row, GemmParams params) const {
+  params.problem = segment.problem;
+  params.weight = segment.weight;
+  params.bias = bias_.empty() ? nullptr : bias_.data() + segment.column_begin;
+  if (segment.input.kind == GemmActivation::kBf16) {
+    params.activation = input.bf16() + row * in_;
+    params.activation_stride = in_;
+  } else if (segment.input.kind == GemmActivation::kFp8) {
+    params.activation = input.Fp8Values(segment.input, row);
+    params.activation_stride = in_;
+    params.activation_scale = input.Fp8Scales(segment.input, row);
+  } else {
+    params.integer = input.Integers(segment.input, row);
+    params.outlier = input.Outliers(segment.input, row);
+  }
+  segment.kernel->run(params);
+  if (params.outlier.count != nullptr) segment.kernel->add_outliers(params);
 }
 
 void Linear::ReadRow(int64_t o, float* out) const {

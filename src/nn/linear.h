@@ -46,6 +46,11 @@ class Linear {
   // accumulate adds to `out` instead of overwriting it. The panels are split over the pool. Row invariant: see kernels/gemm.h.
   void Run(const ComputeContext& context, const LinearInput& input, int64_t row, int64_t m, float* out, int64_t out_stride,
            bool accumulate = false) const;
+  // Columns [begin, end) of the same on the calling thread, for who splits the columns over the pool himself: out [m, end - begin].
+  // IsPanelBegin(begin), and IsPanelBegin(end) or end == out().
+  void RunColumns(const LinearInput& input, int64_t row, int64_t m, int64_t begin, int64_t end, float* out, int64_t out_stride) const;
+  // Whether a panel of a matrix begins with this column, so that nobody else computes a part of it.
+  bool IsPanelBegin(int64_t column) const;
 
   // Row `o` of the weights, in() floats: exactly what the prepacked matrix stands for.
   void ReadRow(int64_t o, float* out) const;
@@ -66,6 +71,8 @@ class Linear {
     int64_t num_panels() const { return (problem.n + kGemmPanel - 1) / kGemmPanel; }
   };
 
+  // params: m, the output and the panels; the rest is filled in here.
+  void RunPanels(const Segment& segment, const LinearInput& input, int64_t row, GemmParams params) const;
   // Stacks parts that can share a matrix. AddMatrix chooses the kernel and prepacks.
   absl::Status StackParts(absl::Span<const LinearSource> parts, const ComputeContext& context);
   absl::Status AddMatrix(absl::Span<const LinearSource> parts, GemmWeight family, GemmPrepackParams params, const ComputeContext& context);

@@ -1,6 +1,8 @@
 #include "nn/linear_input.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/float_types.h"
@@ -73,17 +75,32 @@ int64_t LinearInput::bytes() const {
   return static_cast<int64_t>(bytes);
 }
 
+int64_t LinearInput::column_unit() const {
+  int64_t unit = 1;
+  for (const Form& form : forms_) {
+    if (!form.active || form.format.kind == GemmActivation::kBf16) continue;
+    if (form.format.kind == GemmActivation::kFp8 || form.format.outlier_threshold > 0) return dim_;
+    unit = std::lcm(unit, form.format.group_size);
+  }
+  return std::min(unit, dim_);
+}
+
 void LinearInput::Store(const ComputeContext& context, int64_t row, int64_t count, const float* x, int64_t x_stride) {
+  StoreColumns(context, row, count, 0, dim_, x, x_stride);
+}
+
+void LinearInput::StoreColumns(const ComputeContext& context, int64_t row, int64_t count, int64_t column, int64_t columns, const float* x,
+                               int64_t x_stride) {
+  const Range range{row, count, column, columns};
   for (Form& form : forms_) {
     if (!form.active) continue;
     const InputFormat& format = form.format;
     if (format.kind == GemmActivation::kBf16) {
       for (int64_t r = 0; r < count; ++r) {
-        context.operators.convert({.in = x + r * x_stride, .out = As<uint16_t>(form.high) + (row + r) * dim_, .count = dim_});
+        context.operators.convert({.in = x + r * x_stride, .out = As<uint16_t>(form.high) + (row + r) * dim_ + column, .count = columns});
       }
-      continue;
-    }
-    if (format.kind == GemmActivation::kFp8) {
+    } else if (format.kind == GemmActivation::kFp8) {
+      DCHECK(columns == dim_);
       context.operators.quantize_activation_fp8({.x = x,
                                                  .x_stride = x_stride,
                                                  .num_rows = count,
@@ -92,39 +109,44 @@ void LinearInput::Store(const ComputeContext& context, int64_t row, int64_t coun
                                                  .out = As<uint16_t>(form.high) + row * dim_,
                                                  .out_stride = dim_,
                                                  .scale = As<float>(form.scale) + row});
-      continue;
-    }
-    if (format.outlier_threshold == 0) {
-      StoreIntegers(context, form, row, count, x, x_stride);
-      continue;
-    }
-    static thread_local std::vector<float> kept;
-    kept.resize(static_cast<size_t>(dim_));
-    for (int64_t r = 0; r < count; ++r) {
-      As<int32_t>(form.outlier_count)[row + r] = SplitOutliers(x + r * x_stride, dim_, format.outlier_threshold, kept.data(),
-                                                               As<int32_t>(form.outlier_index) + (row + r) * dim_,
-                                                               As<float>(form.outlier_value) + (row + r) * dim_);
-      StoreIntegers(context, form, row + r, 1, kept.data(), dim_);
+    } else if (format.outlier_threshold > 0) {
+      StoreRowsWithOutliers(context, form, range, x, x_stride);
+    } else {
+      StoreIntegers(context, form, range, x, x_stride);
     }
   }
 }
 
-void LinearInput::StoreIntegers(const ComputeContext& context, Form& form, int64_t row, int64_t count, const float* x, int64_t x_stride) {
+void LinearInput::StoreRowsWithOutliers(const ComputeContext& context, Form& form, const Range& range, const float* x, int64_t x_stride) {
+  DCHECK(range.columns == dim_);
+  static thread_local std::vector<float> kept;
+  kept.resize(static_cast<size_t>(dim_));
+  for (int64_t r = 0; r < range.count; ++r) {
+    const int64_t row = range.row + r;
+    As<int32_t>(form.outlier_count)[row] = SplitOutliers(x + r * x_stride, dim_, form.format.outlier_threshold, kept.data(),
+                                                         As<int32_t>(form.outlier_index) + row * dim_,
+                                                         As<float>(form.outlier_value) + row * dim_);
+    StoreIntegers(context, form, {row, 1, 0, dim_}, kept.data(), dim_);
+  }
+}
+
+void LinearInput::StoreIntegers(const ComputeContext& context, Form& form, const Range& range, const float* x, int64_t x_stride) {
   const InputFormat& format = form.format;
-  const int64_t groups = dim_ / format.group_size, sums = dim_ / format.sum_group;
+  const int64_t groups = dim_ / format.group_size, sums = dim_ / format.sum_group, begin = range.row * dim_ + range.column;
+  DCHECK(range.column % format.group_size == 0 && range.columns % format.group_size == 0);
   context.operators.quantize_activation({.x = x,
                                          .x_stride = x_stride,
-                                         .num_rows = count,
-                                         .dim = dim_,
+                                         .num_rows = range.count,
+                                         .dim = range.columns,
                                          .group_size = format.group_size,
                                          .sum_group = format.sum_group,
                                          .static_scale = format.static_scale,
-                                         .high = As<int8_t>(form.high) + row * dim_,
-                                         .low = format.kind == GemmActivation::kInt16 ? As<int8_t>(form.low) + row * dim_ : nullptr,
+                                         .high = As<int8_t>(form.high) + begin,
+                                         .low = format.kind == GemmActivation::kInt16 ? As<int8_t>(form.low) + begin : nullptr,
                                          .out_stride = dim_,
-                                         .scale = As<float>(form.scale) + row * groups,
+                                         .scale = As<float>(form.scale) + range.row * groups + range.column / format.group_size,
                                          .scale_stride = groups,
-                                         .sum = As<int32_t>(form.sum) + row * sums,
+                                         .sum = As<int32_t>(form.sum) + range.row * sums + range.column / format.sum_group,
                                          .sum_stride = sums});
 }
 

@@ -42,6 +42,12 @@ class LinearInput {
   // The same from bf16 bits, which are exact in f32.
   void StoreBf16(const ComputeContext& context, int64_t row, int64_t count, const uint16_t* x, int64_t x_stride);
 
+  // Columns of a row may be stored apart, in any order and by different threads, with the same bits: columns [column, column + columns),
+  // both multiples of column_unit() or the end of the row. column_unit() is dim() where a form needs the row whole (one scale for it).
+  int64_t column_unit() const;
+  void StoreColumns(const ComputeContext& context, int64_t row, int64_t count, int64_t column, int64_t columns, const float* x,
+                    int64_t x_stride);
+
   int64_t dim() const { return dim_; }
   int64_t bytes() const;  // of all buffers
   // bf16 bits [rows, dim], contiguous; null when no format and no caller wanted them.
@@ -63,7 +69,11 @@ class LinearInput {
     AlignedBuffer scale, sum;
     AlignedBuffer outlier_count, outlier_index, outlier_value;
   };
-  void StoreIntegers(const ComputeContext& context, Form& form, int64_t row, int64_t count, const float* x, int64_t x_stride);
+  struct Range {  // of rows and columns
+    int64_t row, count, column, columns;
+  };
+  void StoreIntegers(const ComputeContext& context, Form& form, const Range& range, const float* x, int64_t x_stride);
+  void StoreRowsWithOutliers(const ComputeContext& context, Form& form, const Range& range, const float* x, int64_t x_stride);
   const Form& Find(const InputFormat& format) const;
   void Activate(const InputFormat& format, int64_t rows, int64_t dim);
 

@@ -115,6 +115,43 @@ TEST_F(LinearInputTest, FormsOutOfUseAreReused) {
   EXPECT_EQ(input.bytes(), bytes);
 }
 
+TEST_F(LinearInputTest, ColumnsMayBeStoredApart) {
+  const InputFormat wide{GemmActivation::kInt16, 8, 4}, narrow{GemmActivation::kInt8, 16, 8}, bf16;
+  LinearInput whole, parts;
+  whole.Prepare({wide, narrow, bf16}, 3, kDim);
+  parts.Prepare({wide, narrow, bf16}, 3, kDim);
+  EXPECT_EQ(parts.column_unit(), 16);
+  whole.Store(context_, 0, 3, x_.data(), kStride);
+  for (const int64_t column : {16, 0}) {
+    parts.StoreColumns(context_, 1, 2, column, 16, x_.data() + kStride + column, kStride);
+    parts.StoreColumns(context_, 0, 1, column, 16, x_.data() + column, kStride);
+  }
+  for (const InputFormat& format : {wide, narrow}) {
+    const IntegerActivation a = whole.Integers(format, 0), b = parts.Integers(format, 0);
+    for (int64_t i = 0; i < 3 * kDim; ++i) EXPECT_EQ(a.high[i], b.high[i]);
+    for (int64_t i = 0; a.low != nullptr && i < 3 * kDim; ++i) EXPECT_EQ(a.low[i], b.low[i]);
+    for (int64_t i = 0; i < 3 * kDim / format.group_size; ++i) EXPECT_EQ(a.scale[i], b.scale[i]);
+    for (int64_t i = 0; i < 3 * kDim / format.sum_group; ++i) EXPECT_EQ(a.sum[i], b.sum[i]);
+  }
+  for (int64_t i = 0; i < 3 * kDim; ++i) EXPECT_EQ(whole.bf16()[i], parts.bf16()[i]);
+}
+
+TEST_F(LinearInputTest, OneScaleForARowWantsItWhole) {
+  InputFormat outliers{GemmActivation::kInt8, kDim, kDim};
+  LinearInput input;
+  const auto unit = [&](const InputFormat& format) {
+    input.Prepare({InputFormat{}, format}, 1, kDim);
+    return input.column_unit();
+  };
+  EXPECT_EQ(unit(InputFormat{}), 1);
+  EXPECT_EQ(unit({GemmActivation::kInt16, 8, 8}), 8);
+  EXPECT_EQ(unit(outliers), kDim);
+  EXPECT_EQ(unit({.kind = GemmActivation::kFp8}), kDim);
+  outliers = {GemmActivation::kInt8, 8, 8};
+  outliers.outlier_threshold = 6.0f;
+  EXPECT_EQ(unit(outliers), kDim);
+}
+
 TEST_F(LinearInputTest, Bfloat16RowsAreStoredAsTheirExactValues) {
   std::vector<uint16_t> bits;
   std::vector<float> exact;

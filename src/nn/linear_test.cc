@@ -187,6 +187,41 @@ TEST(Linear, RowsOfAnInputAreItsRows) {
   EXPECT_EQ(part, std::vector<float>(whole.begin() + 3 * 24, whole.end()));
 }
 
+TEST(Linear, ColumnsOfARunAreItsColumns) {
+  constexpr int64_t kOut = 48 + 40 + 20, kRows = 9;  // two matrices: {48, 40} and {20}
+  const std::vector<TestMatrix> parts = {RandomQuantized("a", 48, 64, 4, 32, TestOffset::kZeroPoint, 1),
+                                         RandomQuantized("b", 40, 64, 4, 32, TestOffset::kZeroPoint, 2), RandomDense("c", 20, 64, 3)};
+  std::vector<float> bias(40);
+  for (int i = 0; i < 40; ++i) bias[i] = static_cast<float>(i);
+  const std::vector<uint16_t> activation = RandomActivations(kRows * 64, 6);
+  ThreadPool pool(2);
+  for (const Isa isa : ThisCpu().SupportedIsas()) {
+    const ComputeContext context = MakeComputeContext(&pool, isa);
+    const auto linear = Linear::Load({parts[0].Source(), parts[1].Source(bias), parts[2].Source()}, context);
+    ASSERT_TRUE(linear.ok());
+    std::vector<int64_t> begins;
+    for (int64_t column = -1; column <= kOut; ++column) {
+      if (linear->IsPanelBegin(column)) begins.push_back(column);
+    }
+    EXPECT_EQ(begins, std::vector<int64_t>({0, 16, 32, 48, 64, 80, 88, 104}));
+    const LinearInput input = MakeInput(context, *linear, activation.data(), kRows, 64);
+    std::vector<float> whole(kRows * kOut);
+    linear->Run(context, input, 0, kRows, whole.data(), kOut);
+    begins.push_back(kOut);
+    for (const int64_t begin : begins) {
+      for (const int64_t end : begins) {
+        if (begin >= end) continue;
+        const int64_t columns = end - begin;
+        std::vector<float> part(7 * columns);
+        linear->RunColumns(input, 2, 7, begin, end, part.data(), columns);
+        for (int64_t i = 0; i < 7 * columns; ++i) {
+          ASSERT_EQ(part[i], whole[(2 + i / columns) * kOut + begin + i % columns]) << IsaName(isa) << " " << begin << " " << end;
+        }
+      }
+    }
+  }
+}
+
 TEST(Linear, ActivationsAreWhatTheContextAsksForWhereAKernelCan) {
   ThreadPool pool(1);
   const TestMatrix groups = RandomQuantized("a", 16, 96, 4, 32, TestOffset::kSymmetric, 1);

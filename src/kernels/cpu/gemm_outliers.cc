@@ -65,7 +65,7 @@ void AddI8Outliers(const GemmParams& params) {
       float sum[kGemmPanel] = {};
       SumOutliers(layout, params.weight + panel * layout.panel_bytes, outlier.index + row * outlier.stride,
                   outlier.value + row * outlier.stride, outlier.count[row], sum);
-      float* out = params.out + row * params.out_stride + column;
+      float* out = params.out + row * params.out_stride + column - params.out_panel * kGemmPanel;
       for (int64_t j = 0; j < columns; ++j) out[j] += sum[j];
     }
   }

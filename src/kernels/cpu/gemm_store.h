@@ -17,7 +17,7 @@ PITH_ALWAYS_INLINE int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 PITH_ALWAYS_INLINE void StorePanel(const GemmParams& params, int64_t row, int64_t panel, const float* total) {
   const int64_t column = panel * kGemmPanel;
   const int64_t columns = Min(kGemmPanel, params.problem.n - column);
-  float* out = params.out + row * params.out_stride + column;
+  float* out = params.out + row * params.out_stride + column - params.out_panel * kGemmPanel;
   const float* bias = params.bias != nullptr ? params.bias + column : nullptr;
   const float scale = params.activation_scale != nullptr ? params.activation_scale[row] : 1.0f;
   for (int64_t j = 0; j < columns; ++j) {

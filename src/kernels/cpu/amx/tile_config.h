@@ -110,7 +110,7 @@ template <typename Body> void ForTileRanges(int64_t m, int64_t row_bytes, Body b
 // StorePanel of whole panels, which are nearly all: the same operations in the same order, as one vector. (StorePanel with a constant
 // number of columns instead, for every instruction set, made GEMM of 512 rows 13 to 30 % slower.)
 PITH_ALWAYS_INLINE void StoreWholePanel(const GemmParams& params, int64_t row, int64_t panel, const float* total) {
-  float* out = params.out + row * params.out_stride + panel * kGemmPanel;
+  float* out = params.out + row * params.out_stride + (panel - params.out_panel) * kGemmPanel;
   __m512 result = _mm512_loadu_ps(total);
   if (params.activation_scale != nullptr) result = _mm512_mul_ps(result, _mm512_set1_ps(params.activation_scale[row]));
   if (params.bias != nullptr) result = _mm512_add_ps(result, _mm512_loadu_ps(params.bias + panel * kGemmPanel));

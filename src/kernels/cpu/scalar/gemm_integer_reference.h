@@ -57,7 +57,7 @@ template <typename Units> void RunIntegerReference(const GemmParams& params) {
     for (int64_t n = params.panel_begin * kGemmPanel; n < params.panel_end * kGemmPanel && n < params.problem.n; ++n) {
       float result = IntegerProduct<Units>(params, layout, row, n);
       if (params.bias != nullptr) result += params.bias[n];
-      float* out = params.out + row * params.out_stride + n;
+      float* out = params.out + row * params.out_stride + n - params.out_panel * kGemmPanel;
       *out = params.accumulate ? *out + result : result;
     }
   }

@@ -111,7 +111,7 @@ inline void StoreReference(const GemmParams& params, int64_t row, int64_t panel,
     float result = sum[n % kGemmPanel];
     if (params.activation_scale != nullptr) result *= params.activation_scale[row];
     if (params.bias != nullptr) result += params.bias[n];
-    float* out = params.out + row * params.out_stride + n;
+    float* out = params.out + row * params.out_stride + n - params.out_panel * kGemmPanel;
     *out = params.accumulate ? *out + result : result;
   }
 }
