@@ -33,10 +33,11 @@ TEST(BlockFit, FindsExactGrids) {
   }
 }
 
-// Against a dense scan of scales (and minimums), with weights that differ by a factor of three.
+// Against a dense scan of scales (and minimums), with weights that differ by a factor of three: over all trials within 2 % of its error.
 TEST(BlockFit, ComesCloseToABruteForce) {
   RandomStream random(5);
   uint8_t code[32];
+  float symmetric = 0, best_symmetric = 0, affine = 0, best_affine = 0;
   for (int trial = 0; trial < 20; ++trial) {
     std::vector<float> x(32), weight(32);
     for (int i = 0; i < 32; ++i) x[i] = random.Normal(), weight[i] = 0.5f + static_cast<float>(i % 11) / 10.0f;
@@ -47,8 +48,8 @@ TEST(BlockFit, ComesCloseToABruteForce) {
         best = std::min(best, CodeSymmetric(x.data(), weight.data(), 32, 8, scale, code));
       }
     }
-    const float scale = FitSymmetric(x.data(), weight.data(), 32, 8);
-    EXPECT_LE(CodeSymmetric(x.data(), weight.data(), 32, 8, scale, code), 1.02f * best);
+    best_symmetric += best;
+    symmetric += CodeSymmetric(x.data(), weight.data(), 32, 8, FitSymmetric(x.data(), weight.data(), 32, 8), code);
     best = INFINITY;
     for (int s = 1; s < 200; ++s) {
       for (int m = 0; m < 200; ++m) {
@@ -56,9 +57,11 @@ TEST(BlockFit, ComesCloseToABruteForce) {
         best = std::min(best, CodeAffine(x.data(), weight.data(), 32, 15, fit, code));
       }
     }
-    const AffineFit fit = FitAffine(x.data(), weight.data(), 32, 15);
-    EXPECT_LE(CodeAffine(x.data(), weight.data(), 32, 15, fit, code), 1.05f * best);
+    best_affine += best;
+    affine += CodeAffine(x.data(), weight.data(), 32, 15, FitAffine(x.data(), weight.data(), 32, 15), code);
   }
+  EXPECT_LE(symmetric, 1.02f * best_symmetric);
+  EXPECT_LE(affine, 1.02f * best_affine);
 }
 
 TEST(BlockFit, ConstantsAndZeros) {
