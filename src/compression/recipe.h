@@ -1,4 +1,5 @@
-// What to do to a model: a scheme, a method and the modules it leaves alone. Built from flags (a YAML reader joins it as another maker).
+// What to do to a model: a scheme, a method and the modules it leaves alone. Built from flags, or from a document in YAML
+// (recipe_mapping.h).
 #pragma once
 
 #include <cstdint>
