@@ -48,7 +48,7 @@ class FlagTest(harness.Case):
         self.assertExit(run("run", self.model, "x", "-n", 1, "--seed", "18446744073709551615"), 0)
 
     def test_an_error_of_usage_is_one_line_that_names_what_was_found(self):
-        cases = {("qantize", self.model): ("command: expected one of convert,", "found qantize", "pith --help"), (): ("found none",),
+        cases = {("qantize", self.model): ("command: expected one of pull, convert,", "found qantize", "pith --help"), (): ("found none",),
                  ("bogus", "run", self.model): ("found bogus",),
                  ("run", self.model, "x", "y", "z"): ("expected no more arguments, found y z", "pith run --help"),
                  ("run",): ("model is required",), ("run", self.model, "x", "-n", "many"): ("--max-tokens", "many")}
