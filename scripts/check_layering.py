@@ -38,7 +38,7 @@ def read_module(text):
     words = call.group(1).split()
     lists, current = {}, None
     for word in words[1:]:
-        if word in ("DEPS", "LIBS", "TEST_DEPS", "TEST_LIBS"):
+        if word in ("DEPS", "LIBS", "TEST_DEPS", "TEST_LIBS", "ALONE"):
             current = lists.setdefault(word, [])
         elif current is not None:
             current.append(word)

@@ -124,7 +124,9 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 
 CommandFunction SetupConvert(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("input", options->input, "model: a GGUF file, a Hugging Face directory, dense or quantized, or ORG/NAME that pith pull fetched; an importance matrix")
+  app.add_option(
+         "input", options->input,
+         "model: a GGUF file, a Hugging Face directory, dense or quantized, or ORG/NAME that pith pull fetched; an importance matrix")
       ->required();
   app.add_option("-o,--output", options->output, "new directory (gguf, imatrix: new file) to write")->required();
   std::vector<std::string> names = {kBf16, kGguf, kImatrix};
