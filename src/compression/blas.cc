@@ -1,5 +1,7 @@
 #include "compression/blas.h"
 
+#include <dlfcn.h>
+
 #include <limits>
 
 #include <cblas.h>
@@ -10,11 +12,39 @@
 namespace pith {
 namespace {
 
-// OpenBLAS would start as many threads as there are CPUs for every product.
-void UseOneThread() {
-  static const bool done = (openblas_set_num_threads(1), true);
-  (void)done;
-}
+// OpenBLAS starts threads and takes tens of megabytes when it is loaded, which serving has no use for: it is loaded by the first call.
+class OpenBlas {
+ public:
+  static const OpenBlas& Get() {
+    static const OpenBlas* const library = new OpenBlas;
+    return *library;
+  }
+
+  decltype(&cblas_sgemm) sgemm;
+  decltype(&cblas_ssyrk) ssyrk;
+  // Fortran hands the lengths of strings over behind all arguments.
+  void (*dpotrf)(const char* triangle, const lapack_int* n, double* a, const lapack_int* stride, lapack_int* info, size_t length);
+  void (*dposv)(const char* triangle, const lapack_int* n, const lapack_int* columns, double* a, const lapack_int* stride, double* b,
+                const lapack_int* stride_b, lapack_int* info, size_t length);
+
+ private:
+  OpenBlas() : handle_(dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) CheckFailed(__FILE__, __LINE__, dlerror());
+    Find("cblas_sgemm", sgemm);
+    Find("cblas_ssyrk", ssyrk);
+    Find("dpotrf_", dpotrf);
+    Find("dposv_", dposv);
+    decltype(&openblas_set_num_threads) set_num_threads;
+    Find("openblas_set_num_threads", set_num_threads);
+    set_num_threads(1);  // it would use as many as there are CPUs for every product
+  }
+  template <typename Function> void Find(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(handle_, name));
+    if (function == nullptr) CheckFailed(__FILE__, __LINE__, dlerror());
+  }
+
+  void* handle_;
+};
 
 blasint ToBlasInt(int64_t value) {
   CHECK_GE(value, 0);
@@ -34,38 +64,34 @@ constexpr char kLowerTriangle = 'U';
 
 void Multiply(float alpha, MatrixView<const float> a, Transpose transpose_a, MatrixView<const float> b, Transpose transpose_b, float beta,
               MatrixView<float> out) {
-  UseOneThread();
   const int64_t inner = transpose_a == Transpose::kYes ? a.rows : a.cols;
   CHECK_EQ(transpose_a == Transpose::kYes ? a.cols : a.rows, out.rows);
   CHECK_EQ(transpose_b == Transpose::kYes ? b.rows : b.cols, out.cols);
   CHECK_EQ(transpose_b == Transpose::kYes ? b.cols : b.rows, inner);
-  cblas_sgemm(CblasRowMajor, ToCblas(transpose_a), ToCblas(transpose_b), ToBlasInt(out.rows), ToBlasInt(out.cols), ToBlasInt(inner), alpha,
-              a.data, Stride(a), b.data, Stride(b), beta, out.data, Stride(out));
+  OpenBlas::Get().sgemm(CblasRowMajor, ToCblas(transpose_a), ToCblas(transpose_b), ToBlasInt(out.rows), ToBlasInt(out.cols),
+                        ToBlasInt(inner), alpha, a.data, Stride(a), b.data, Stride(b), beta, out.data, Stride(out));
 }
 
 void MultiplyGram(MatrixView<const float> rows, MatrixView<float> out) {
-  UseOneThread();
   CHECK(out.rows == rows.cols && out.cols == rows.cols);
-  cblas_ssyrk(CblasRowMajor, CblasLower, CblasTrans, ToBlasInt(rows.cols), ToBlasInt(rows.rows), 1.0f, rows.data, Stride(rows), 0.0f,
-              out.data, Stride(out));
+  OpenBlas::Get().ssyrk(CblasRowMajor, CblasLower, CblasTrans, ToBlasInt(rows.cols), ToBlasInt(rows.rows), 1.0f, rows.data, Stride(rows),
+                        0.0f, out.data, Stride(out));
 }
 
 bool FactorizeCholesky(MatrixView<double> matrix) {
-  UseOneThread();
   CHECK_EQ(matrix.rows, matrix.cols);
   const lapack_int n = ToBlasInt(matrix.rows), stride = Stride(matrix);
   lapack_int info = 0;
-  LAPACK_dpotrf(&kLowerTriangle, &n, matrix.data, &stride, &info);
+  OpenBlas::Get().dpotrf(&kLowerTriangle, &n, matrix.data, &stride, &info, 1);
   CHECK_GE(info, 0);
   return info == 0;
 }
 
 bool SolvePositiveDefinite(MatrixView<double> matrix, absl::Span<double> b) {
-  UseOneThread();
   CHECK(matrix.rows == matrix.cols && static_cast<int64_t>(b.size()) == matrix.rows);
   const lapack_int n = ToBlasInt(matrix.rows), stride = Stride(matrix), one = 1;
   lapack_int info = 0;
-  LAPACK_dposv(&kLowerTriangle, &n, &one, matrix.data, &stride, b.data(), &n, &info);
+  OpenBlas::Get().dposv(&kLowerTriangle, &n, &one, matrix.data, &stride, b.data(), &n, &info, 1);
   CHECK_GE(info, 0);
   return info == 0;
 }
