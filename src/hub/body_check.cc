@@ -36,7 +36,7 @@ absl::string_view PlainEtag(absl::string_view etag) {
   return etag;
 }
 
-absl::Status CheckHeaders(const HttpResponse& response, const RepoFile& file) {
+absl::Status CheckHeaders(const HttpClientResponse& response, const RepoFile& file) {
   const absl::string_view etag = PlainEtag(response.Header("x-linked-etag"));
   if (!etag.empty() && etag != file.id.hex) {
     return BadFileError("expected ", file.id.kind_name(), " ", file.id.hex, " as in the listing, found X-Linked-Etag ",
@@ -54,7 +54,7 @@ absl::Status CheckHeaders(const HttpResponse& response, const RepoFile& file) {
 
 }  // namespace
 
-absl::StatusOr<BodyRange> CheckBody(const HttpResponse& response, const RepoFile& file, int64_t first, int64_t last,
+absl::StatusOr<BodyRange> CheckBody(const HttpClientResponse& response, const RepoFile& file, int64_t first, int64_t last,
                                     absl::string_view piece) {
   RETURN_IF_ERROR(CheckHeaders(response, file));
   if (response.status == 206) {

@@ -19,7 +19,7 @@ struct BodyRange {
 // Checks an answer to a request for bytes from `first` on (to `last`, or to the end when last < 0) of `file`: its range, the size of the
 // whole, X-Linked-Size and X-Linked-Etag where the hub sends them, and that it is no web page. `piece`: the first bytes, for the message.
 // An answer with the whole file is right as well. Errors: kDataLoss.
-absl::StatusOr<BodyRange> CheckBody(const HttpResponse& response, const RepoFile& file, int64_t first, int64_t last,
+absl::StatusOr<BodyRange> CheckBody(const HttpClientResponse& response, const RepoFile& file, int64_t first, int64_t last,
                                     absl::string_view piece);
 
 }  // namespace pith

@@ -14,11 +14,11 @@ const RepoFile& File() {
   return file;
 }
 
-HttpResponse Answer(int status, std::map<std::string, std::string> headers) {
+HttpClientResponse Answer(int status, std::map<std::string, std::string> headers) {
   return {.status = status, .url = "https://h/f", .headers = std::move(headers)};
 }
 
-std::string Message(const HttpResponse& response, int64_t first = 100, int64_t last = 199, absl::string_view piece = "") {
+std::string Message(const HttpClientResponse& response, int64_t first = 100, int64_t last = 199, absl::string_view piece = "") {
   const auto range = CheckBody(response, File(), first, last, piece);
   EXPECT_EQ(ToExitCode(range.status()), kExitBadFile);
   return std::string(range.status().message());

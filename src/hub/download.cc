@@ -29,7 +29,7 @@ absl::Status FetchInOrder(const DownloadSource& source, PartialFile& file, const
     const int64_t first = file.written();
     int64_t skip = 0;  // bytes of a whole file that are there already
     bool checked = false;
-    const auto take = [&](const HttpResponse& response, absl::string_view piece) -> absl::Status {
+    const auto take = [&](const HttpClientResponse& response, absl::string_view piece) -> absl::Status {
       if (!std::exchange(checked, true)) {
         ASSIGN_OR_RETURN(const BodyRange body, CheckBody(response, source.file, first, -1, piece));
         skip = first - body.first;
@@ -44,9 +44,9 @@ absl::Status FetchInOrder(const DownloadSource& source, PartialFile& file, const
       retry.Progress();
       return Append(file, piece, options);
     };
-    HttpRequest request{.url = source.url};
+    HttpClientRequest request{.url = source.url};
     if (first > 0) request.first_byte = first;
-    const absl::StatusOr<HttpResponse> answer = http.Get(request, take);
+    const absl::StatusOr<HttpClientResponse> answer = http.Get(request, take);
     absl::Status status = answer.ok() ? StatusOfAnswer(*answer, source.repo, source.settings, source.file.name) : answer.status();
     if (status.ok() && file.written() < file.size()) status = UnavailableError("cut after ", file.written(), " of ", file.size(), " bytes");
     if (!status.ok()) RETURN_IF_ERROR(retry.WaitAfter(status, answer.ok() ? answer->retry_after_s() : std::nullopt));

@@ -54,7 +54,7 @@ void AddHeader(HeaderList& list, const std::string& line) {
   list.reset(longer);
 }
 
-bool IsRedirect(const HttpResponse& response) {
+bool IsRedirect(const HttpClientResponse& response) {
   switch (response.status) {
     case 301:
     case 302:
@@ -82,19 +82,19 @@ absl::Status TransportError(CURLcode code, const std::string& url, const char* d
 
 }  // namespace
 
-const std::string& HttpResponse::Header(absl::string_view name) const {
+const std::string& HttpClientResponse::Header(absl::string_view name) const {
   static const std::string none;
   const auto it = headers.find(std::string(name));
   return it == headers.end() ? none : it->second;
 }
 
-std::optional<int64_t> HttpResponse::content_length() const {
+std::optional<int64_t> HttpClientResponse::content_length() const {
   int64_t length = 0;
   if (!absl::SimpleAtoi(Header("content-length"), &length) || length < 0) return std::nullopt;
   return length;
 }
 
-std::optional<int64_t> HttpResponse::retry_after_s() const {
+std::optional<int64_t> HttpClientResponse::retry_after_s() const {
   if (status != 429 && status != 503) return std::nullopt;
   int64_t seconds = 0;
   if (const std::string& text = Header("retry-after"); !text.empty()) {
@@ -114,7 +114,7 @@ std::optional<int64_t> HttpResponse::retry_after_s() const {
 struct HttpClient::Transfer {
   BodySink sink;
   const std::map<std::string, std::string>& linked;  // what redirects before said of the file
-  HttpResponse response;
+  HttpClientResponse response;
   absl::Status sink_status = absl::OkStatus();
   size_t dropped = 0;
   bool body_of_no_use = false;  // ended early, for nothing would be done with the rest
@@ -122,7 +122,7 @@ struct HttpClient::Transfer {
 
   static size_t OnHeader(char* data, size_t size, size_t count, void* user) {
     auto* transfer = static_cast<Transfer*>(user);
-    HttpResponse& response = transfer->response;
+    HttpClientResponse& response = transfer->response;
     const absl::string_view line = absl::StripAsciiWhitespace(absl::string_view(data, size * count));
     if (absl::StartsWith(line, "HTTP/")) {  // a status line: of an interim answer, or of the one that counts
       response.headers.clear();
@@ -166,7 +166,7 @@ HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) {
 
 HttpClient::~HttpClient() = default;
 
-absl::Status HttpClient::Perform(const HttpRequest& request, const std::string& url, Transfer& transfer) {
+absl::Status HttpClient::Perform(const HttpClientRequest& request, const std::string& url, Transfer& transfer) {
   CURL* curl = curl_.get();
   ASSIGN_OR_RETURN(const std::string origin, UrlOrigin(url));
   char detail[CURL_ERROR_SIZE] = "";
@@ -209,14 +209,14 @@ absl::Status HttpClient::Perform(const HttpRequest& request, const std::string& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<HttpResponse> HttpClient::Get(const HttpRequest& request, BodySink sink, const std::atomic<bool>* cancel) {
+absl::StatusOr<HttpClientResponse> HttpClient::Get(const HttpClientRequest& request, BodySink sink, const std::atomic<bool>* cancel) {
   std::string url = request.url;
   std::map<std::string, std::string> linked;
   for (int hop = 0; hop <= kMaxRedirects; ++hop) {
     Transfer transfer{.sink = sink, .linked = linked, .cancel = cancel};
     transfer.response.url = url;
     RETURN_IF_ERROR(Perform(request, url, transfer));
-    const HttpResponse& response = transfer.response;
+    const HttpClientResponse& response = transfer.response;
     if (!IsRedirect(response)) return std::move(transfer.response);
     for (const auto& [name, value] : response.headers) {
       if (absl::StartsWith(name, "x-linked-") || name == "x-repo-commit") linked.emplace(name, value);

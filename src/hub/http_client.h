@@ -24,13 +24,13 @@ struct HttpOptions {
   int stall_timeout_s = 10;  // without a byte received
 };
 
-struct HttpRequest {
+struct HttpClientRequest {
   std::string url;
   std::optional<int64_t> first_byte, last_byte;  // Range: bytes=first-last; the last may be left open
 };
 
 // The last answer after all redirects.
-struct HttpResponse {
+struct HttpClientResponse {
   int status = 0;
   std::string url;                             // that answered
   std::map<std::string, std::string> headers;  // names in lower case; X-Linked-* and X-Repo-Commit also of the redirects before
@@ -43,7 +43,7 @@ struct HttpResponse {
 };
 
 // Pieces of a body of status 2xx in order; an error ends the transfer and is returned by Get as it is.
-using BodySink = absl::FunctionRef<absl::Status(const HttpResponse& response, absl::string_view piece)>;
+using BodySink = absl::FunctionRef<absl::Status(const HttpClientResponse& response, absl::string_view piece)>;
 
 // Not thread-safe; each thread has its own.
 class HttpClient {
@@ -56,14 +56,14 @@ class HttpClient {
   // One request, answered by any status: the body of 2xx goes to `sink`, any other is dropped. Ends early on Ctrl-C and when `*cancel`
   // becomes true. Errors: kUnavailable for what may pass (no connection, a cut, a stall), kCancelled, kAborted (a certificate that is not
   // trusted), kDataLoss (a redirect that cannot be followed), and those of the sink.
-  absl::StatusOr<HttpResponse> Get(const HttpRequest& request, BodySink sink, const std::atomic<bool>* cancel = nullptr);
+  absl::StatusOr<HttpClientResponse> Get(const HttpClientRequest& request, BodySink sink, const std::atomic<bool>* cancel = nullptr);
 
  private:
   struct Transfer;
   struct CurlDeleter {
     void operator()(void* curl) const;
   };
-  absl::Status Perform(const HttpRequest& request, const std::string& url, Transfer& transfer);
+  absl::Status Perform(const HttpClientRequest& request, const std::string& url, Transfer& transfer);
 
   const HttpOptions options_;
   std::string token_origin_;

@@ -17,15 +17,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 struct Got {
-  absl::StatusOr<HttpResponse> response = absl::UnknownError("");
+  absl::StatusOr<HttpClientResponse> response = absl::UnknownError("");
   std::string body;
 };
 
-Got Get(HttpClient& client, const HttpRequest& request, const std::atomic<bool>* cancel = nullptr) {
+Got Get(HttpClient& client, const HttpClientRequest& request, const std::atomic<bool>* cancel = nullptr) {
   Got got;
   got.response = client.Get(
       request,
-      [&](const HttpResponse&, absl::string_view piece) {
+      [&](const HttpClientResponse&, absl::string_view piece) {
         absl::StrAppend(&got.body, piece);
         return absl::OkStatus();
       },
@@ -130,7 +130,8 @@ TEST(HttpClient, AnErrorOfTheSinkComesBack) {
   LoopbackHub hub;
   hub.intercept = [](const LoopbackRequest&) { return LoopbackReply{.body = std::string(1 << 20, 'x')}; };
   HttpClient client(Options(hub));
-  const auto response = client.Get({hub.endpoint() + "/x"}, [](const HttpResponse&, absl::string_view) { return BadFileError("no"); });
+  const auto response = client.Get({hub.endpoint() + "/x"},
+                                   [](const HttpClientResponse&, absl::string_view) { return BadFileError("no"); });
   EXPECT_EQ(response.status(), BadFileError("no"));
 }
 
@@ -146,7 +147,7 @@ TEST(HttpClient, CtrlCAndCancelEndIt) {
 
 TEST(HttpClient, ReadsHowLongToWait) {
   const auto wait = [](int status, const std::string& name, const std::string& value) {
-    return HttpResponse{.status = status, .headers = {{name, value}}}.retry_after_s();
+    return HttpClientResponse{.status = status, .headers = {{name, value}}}.retry_after_s();
   };
   EXPECT_EQ(wait(429, "retry-after", "7"), 7);
   EXPECT_EQ(wait(503, "retry-after", "0"), 0);

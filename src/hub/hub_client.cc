@@ -29,7 +29,7 @@ HttpOptions HubHttpOptions(const HubSettings& settings, int stall_timeout_s) {
           .stall_timeout_s = stall_timeout_s};
 }
 
-absl::Status StatusOfAnswer(const HttpResponse& response, const RepoId& repo, const HubSettings& settings, absl::string_view what) {
+absl::Status StatusOfAnswer(const HttpClientResponse& response, const RepoId& repo, const HubSettings& settings, absl::string_view what) {
   const int status = response.status;
   if (status >= 200 && status <= 299) return absl::OkStatus();
   const std::string where = Where(repo, what),
@@ -60,17 +60,18 @@ absl::Status StatusOfAnswer(const HttpResponse& response, const RepoId& repo, co
 HubClient::HubClient(const HubSettings& settings, const RepoId& repo, const RetryPolicy& retry)
     : settings_(settings), repo_(repo), retry_(retry), http_(HubHttpOptions(settings, settings.metadata_timeout_s)) {}
 
-absl::StatusOr<std::string> HubClient::GetText(const std::string& url, HttpResponse* response) {
+absl::StatusOr<std::string> HubClient::GetText(const std::string& url, HttpClientResponse* response) {
   RetryState retry(retry_);
   while (true) {
     std::string text;
-    absl::StatusOr<HttpResponse> answer = http_.Get({.url = url}, [&](const HttpResponse&, absl::string_view piece) -> absl::Status {
-      if (text.size() + piece.size() > kMaxAnswerBytes) {
-        return BadFileError(Printable(ShownUrl(url), 200), ": expected an answer of at most ", kMaxAnswerBytes, " bytes, found more");
-      }
-      absl::StrAppend(&text, piece);
-      return absl::OkStatus();
-    });
+    absl::StatusOr<HttpClientResponse> answer = http_.Get(
+        {.url = url}, [&](const HttpClientResponse&, absl::string_view piece) -> absl::Status {
+          if (text.size() + piece.size() > kMaxAnswerBytes) {
+            return BadFileError(Printable(ShownUrl(url), 200), ": expected an answer of at most ", kMaxAnswerBytes, " bytes, found more");
+          }
+          absl::StrAppend(&text, piece);
+          return absl::OkStatus();
+        });
     const absl::Status status = answer.ok() ? StatusOfAnswer(*answer, repo_, settings_, "") : answer.status();
     if (status.ok()) {
       *response = *std::move(answer);
@@ -82,7 +83,7 @@ absl::StatusOr<std::string> HubClient::GetText(const std::string& url, HttpRespo
 
 absl::StatusOr<std::string> HubClient::ResolveCommit() {
   if (IsCommitHash(repo_.revision)) return repo_.revision;
-  HttpResponse response;
+  HttpClientResponse response;
   ASSIGN_OR_RETURN(const std::string text, GetText(RevisionUrl(settings_.endpoint, repo_), &response));
   const absl::StatusOr<std::string> commit = ParseRevision(text);
   return commit.ok() ? commit : Annotate(commit.status(), Printable(ShownUrl(response.url), 200));
@@ -93,7 +94,7 @@ absl::StatusOr<std::vector<RepoFile>> HubClient::ListFiles(const std::string& co
   std::vector<RepoFile> files;
   std::string url = TreeUrl(settings_.endpoint, repo_, commit);
   for (int page = 0; page < kMaxPages; ++page) {
-    HttpResponse response;
+    HttpClientResponse response;
     ASSIGN_OR_RETURN(const std::string text, GetText(url, &response));
     const std::string shown = Printable(ShownUrl(response.url), 200);
     absl::StatusOr<std::vector<RepoFile>> more = ParseTreePage(text);

@@ -19,7 +19,7 @@ HttpOptions HubHttpOptions(const HubSettings& settings, int stall_timeout_s);
 // OK for 2xx, else what an answer means, by its status and the hub's X-Error-Code: kNotFound (unknown repository, revision or file; gated
 // or private; a token that was refused), kUnavailable (429 and 5xx: may pass), kDataLoss (no such range), kAborted (any other). `what`:
 // "config.json", or empty.
-absl::Status StatusOfAnswer(const HttpResponse& response, const RepoId& repo, const HubSettings& settings, absl::string_view what);
+absl::Status StatusOfAnswer(const HttpClientResponse& response, const RepoId& repo, const HubSettings& settings, absl::string_view what);
 
 // Not thread-safe.
 class HubClient {
@@ -33,7 +33,7 @@ class HubClient {
 
  private:
   // The body of an answer, and its headers in `response`.
-  absl::StatusOr<std::string> GetText(const std::string& url, HttpResponse* response);
+  absl::StatusOr<std::string> GetText(const std::string& url, HttpClientResponse* response);
 
   const HubSettings& settings_;
   const RepoId& repo_;

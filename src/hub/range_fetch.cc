@@ -174,7 +174,7 @@ class RangeWorker {
     const std::string url = queue_.url();
     const int64_t first = range.first + *received, last = range.first + range.bytes - 1;
     bool checked = false;
-    const auto take = [&](const HttpResponse& response, absl::string_view piece) -> absl::Status {
+    const auto take = [&](const HttpClientResponse& response, absl::string_view piece) -> absl::Status {
       if (!std::exchange(checked, true)) {
         RETURN_IF_ERROR(CheckBody(response, source_.file, first, last, piece).status());
         if (response.status != 206) {
@@ -189,7 +189,7 @@ class RangeWorker {
       *received += static_cast<int64_t>(piece.size());
       return absl::OkStatus();
     };
-    const absl::StatusOr<HttpResponse> answer = http_.Get({url, first, last}, take, queue_.stop_flag());
+    const absl::StatusOr<HttpClientResponse> answer = http_.Get({url, first, last}, take, queue_.stop_flag());
     RETURN_IF_ERROR(answer.status());
     *retry_after_s = answer->retry_after_s();
     const absl::Status status = StatusOfAnswer(*answer, source_.repo, source_.settings, source_.file.name);

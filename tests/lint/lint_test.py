@@ -54,6 +54,15 @@ class Tree(unittest.TestCase):
         self.assertIn(expected, output)
 
 
+class TypesTest(Tree):
+    def test_a_type_is_defined_once(self):
+        self.write({"src/left/a.h": "struct Answer {\n};\n", "src/right/b.h": "struct Answer;\nclass Question final : public Base {\n};\n",
+                    "src/kernels/cpu/avx2/c.h": "struct Answer {\n};\n", "src/right/test_d.h": "struct Answer {\n};\n"})
+        self.assertIn("2 types in 2 headers", self.assert_accepts("check_types.py"))
+        self.write({"src/right/e.h": "namespace pith {\nstruct Answer : Base {\n};\n}\n"})
+        self.assert_refuses("src/right/e.h: type Answer: expected a name of its own, found it in src/left/a.h too", "check_types.py")
+
+
 class Layering(Tree):
     def good(self):
         return {
