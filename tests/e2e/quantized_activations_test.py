@@ -122,9 +122,19 @@ class QuantizedActivationsTest(harness.Case):
         self.assertEqual(run_json("inspect", out)["data_path"], "FP8_BLOCK/bf16")
         self.assertExit(run("run", out, "The loom", "--max-tokens", 4), 0)
 
-    def test_schemes_that_need_data_are_refused(self):
+    def test_static_scales_come_from_calibration(self):
+        """Without a file the model writes its own text; scales are those of the inputs, one per module, the same for q, k and v."""
         for scheme in ("FP8", "W8A8_STATIC"):
-            self.assertExit(run("quantize", self.model, "-o", self.scratch / "refused", "--scheme", scheme), 4, "calibration")
+            out = self.scratch / f"static-{scheme}"
+            self.assertExit(run("quantize", self.model, "-o", out, "--scheme", scheme, "--num-samples", 4, "--sequence-length", 16), 0)
+            stored = read_safetensors(out / "model.safetensors")
+            scales = {name: values for name, (_, values) in stored.items() if name.endswith(".input_scale")}
+            self.assertEqual(len(scales), len([name for name in stored if name.endswith(".weight_scale")]))
+            for name, values in scales.items():
+                self.assertEqual(values.shape, (1,), name)
+            q, k = (scales[f"model.layers.0.self_attn.{name}_proj.input_scale"] for name in "qk")
+            self.assertEqual(q.tobytes(), k.tobytes())
+            self.assertExit(run("run", out, "The loom", "--max-tokens", 4), 0)
 
     def test_inspect_declares_the_path(self):
         for scheme, activation, packing, accumulator, kernel in (
