@@ -53,6 +53,15 @@ OrderedJson LayerErrors(const CompressionReport& report) {
   return layers;
 }
 
+// What report.json of the artifact says: all but what differs from run to run.
+OrderedJson ArtifactReport(const CompressionReport& report) {
+  OrderedJson json = {{"schema_version", 1}};
+  json.update(ToJson(report));
+  json.erase("seconds");
+  json.erase("resumed_layers");
+  return json;
+}
+
 // How each quantized module is stored. Which kernel consumes it depends on the machine that loads it; pith inspect tells.
 OrderedJson StoredDataPath(const CompressionPlan& plan) {
   OrderedJson modules = OrderedJson::array();
@@ -186,6 +195,7 @@ absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const R
   CompressionReport report{.group_size = plan.args.group_size, .input_bytes = plan.input_bytes, .output_bytes = plan.output_bytes};
   RETURN_IF_ERROR(RunStages(reader, recipe, plan, *checkpoint, *writer, pool, options, report));
   RETURN_IF_ERROR(WriteSideFiles(reader, plan, *writer));
+  RETURN_IF_ERROR(writer->AddFile("report.json", DumpJson(ArtifactReport(report), 2) + "\n"));
   Manifest manifest{.pith_version = options.pith_version,
                     .source_fingerprint = fingerprint,
                     .recipe = recipe_json,

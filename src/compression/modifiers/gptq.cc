@@ -59,7 +59,10 @@ class GptqQuantizer : public WeightQuantizer {
     if (result.damping > options_.damping) {
       notes.push_back(absl::StrFormat("damping raised from %.3g to %.3g", options_.damping, result.damping));
     }
-    if (result.dead_columns > 0) notes.push_back(absl::StrCat(result.dead_columns, " input channels were always 0"));
+    if (result.dead_columns > 0) {
+      notes.push_back(
+          absl::StrCat(result.dead_columns, result.dead_columns == 1 ? " input channel was" : " input channels were", " always 0"));
+    }
     return notes;
   }
 

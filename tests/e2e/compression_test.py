@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""pith quantize with calibration data, as a user runs it: what is reported, and what a kill leaves."""
+
+import json
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import harness
+import tiny_model
+from harness import run, run_json
+
+TEXT = " ".join(f"The {noun} of {number} threads was {verb} by hand." for number in range(400)
+                for noun, verb in (("loom", "woven"), ("sail", "sewn"), ("net", "tied")))
+
+
+class CompressionTest(harness.Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir=self.scratch)
+        self.addCleanup(folder.cleanup)
+        self.scratch = Path(folder.name)
+        self.model = tiny_model.write(self.scratch / "model", hidden=128, inter=256, layers=6)
+        self.text = self.scratch / "calibration.txt"
+        self.text.write_text(TEXT)
+        self.flags = ["--method", "awq+gptq", "--calibration", self.text, "--num-samples", 24, "--sequence-length", 48]
+
+    def files(self, directory):
+        return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
+
+    def test_the_report_names_layers_blocks_and_data(self):
+        out = self.scratch / "out"
+        result = run_json("quantize", self.model, "-o", out, *self.flags)
+        report = json.loads((out / "report.json").read_text())
+        self.assertEqual(len(report["layers"]), 42)
+        self.assertEqual([block["layer"] for block in report["blocks"]], list(range(6)))
+        self.assertEqual(len(report["scaled_inputs"]), 24)
+        self.assertEqual({key: value for key, value in result["report"].items() if key in report},
+                         {key: value for key, value in report.items() if key != "schema_version"})
+        manifest = json.loads((out / "pith.json").read_text())
+        self.assertEqual(manifest["recipe"]["method"], "awq+gptq")
+        self.assertEqual(manifest["recipe"]["calibration"]["samples"], 24)
+        self.assertEqual(len(manifest["calibration_sha256"]), 64)
+        self.assertExit(run("run", out, "The loom", "--max-tokens", 4), 0)
+        self.assertFalse((self.scratch / "out.unfinished").exists())
+
+    def test_a_killed_run_is_resumed_to_the_same_bytes(self):
+        whole, killed = self.scratch / "whole", self.scratch / "killed"
+        self.assertExit(run("quantize", self.model, "-o", whole, *self.flags), 0)
+        command = [str(part) for part in (harness.PITH, "quantize", self.model, "-o", killed, *self.flags)]
+        kills = 0
+        for layer in (0, 2, 3):
+            process = subprocess.Popen([*command, "--resume"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            done = self.scratch / "killed.unfinished" / f"stage-{layer:05d}.json"
+            while process.poll() is None and not done.exists():
+                time.sleep(0.002)
+            process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+            self.assertFalse(killed.exists() and kills == 0)
+        self.assertGreater(kills, 0, "each run was over before it could be killed")
+        refused = run("quantize", self.model, "-o", killed, *self.flags)
+        self.assertExit(refused, 73, "--resume continues it")
+        other = run("quantize", self.model, "-o", killed, *self.flags, "--resume", "--no-clip-search")
+        self.assertExit(other, 73, "recipe.clip_search.grid was 100 and is 1")
+        self.assertExit(run("quantize", self.model, "-o", killed, *self.flags, "--resume", "--threads", 1), 0)
+        self.assertEqual(self.files(killed), self.files(whole))
+
+    def test_embeddings_and_bits_are_spent_as_asked(self):
+        out = self.scratch / "bits"
+        result = run_json("quantize", self.model, "-o", out, "--calibration", self.text, "--num-samples", 8, "--sequence-length", 48,
+                          "--bits-per-weight", 5.5, "--quantize-embeddings", "W8A16")
+        schemes = {override["scheme"] for override in result["recipe"]["overrides"]}
+        self.assertIn("W8A16", schemes)
+        layers = [layer for layer in result["report"]["layers"] if layer["name"].startswith("model.layers.")]
+        self.assertEqual({layer["bits"] for layer in layers} - {4, 8}, set())
+        self.assertEqual(next(layer["bits"] for layer in result["report"]["layers"] if layer["name"] == "model.embed_tokens"), 8)
+        self.assertExit(run("run", out, "The loom", "--max-tokens", 4), 0)
+        few = run("quantize", self.model, "-o", self.scratch / "few", "--calibration", self.text, "--bits-per-weight", 3)
+        self.assertExit(few, 2, "--bits-per-weight 3")
+
+    def test_warnings_are_told_and_strict_refuses_them(self):
+        def spoil(tensors):
+            tensors["model.layers.2.input_layernorm.weight"][5] = 0  # q, k and v never see this channel
+
+        model = tiny_model.write(self.scratch / "dead", hidden=128, inter=256, layers=3, spoil=spoil)
+        flags = ["--method", "gptq", *self.flags[2:]]
+        told = run("quantize", model, "-o", self.scratch / "told", *flags)
+        self.assertExit(told, 0, "model.layers.2.self_attn.q_proj: 1 input channel was always 0")
+        warnings = json.loads((self.scratch / "told" / "report.json").read_text())["warnings"]
+        self.assertEqual(len(warnings), 3)
+        self.assertExit(run("quantize", model, "-o", self.scratch / "strict", *flags, "--strict"), 3, "expected a run without warnings, found 3")
+        self.assertTrue((self.scratch / "strict" / "config.json").exists())
+
+
+if __name__ == "__main__":
+    harness.main()
