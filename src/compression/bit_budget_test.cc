@@ -4,17 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "compression/test_golden_models.h"
 
 namespace pith {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::unique_ptr<ArtifactReader> OpenGolden(const std::string& name) {
-  auto reader = ArtifactReader::Open(absl::StrCat(PITH_SOURCE_DIR, "/tests/golden/models/", name));
-  EXPECT_TRUE(reader.ok()) << reader.status();
-  return *std::move(reader);
-}
 
 class BitBudgetTest : public testing::Test {
  protected:

@@ -48,12 +48,6 @@ absl::StatusOr<int> Lock(const std::string& path) {
   return CannotCreateError(Printable(path, 500), ": expected an unfinished run, found one that another process is working on");
 }
 
-template <typename Report> OrderedJson ListJson(const std::vector<Report>& reports) {
-  OrderedJson list = OrderedJson::array();
-  for (const Report& report : reports) list.push_back(ToJson(report));
-  return list;
-}
-
 template <typename Report>
 absl::Status ParseList(const Json& json, absl::string_view key, absl::StatusOr<Report> (*parse)(const Json&), std::vector<Report>& out) {
   const Json* list = FindMember(json, key);
@@ -135,8 +129,8 @@ absl::Status Checkpoint::Save(int64_t stage, const StageResult& result) {
   ASSIGN_OR_RETURN(const std::string sha256, writer.Commit());
   const OrderedJson reports = {{"sha256", sha256},
                                {"block", result.block.has_value() ? ToJson(*result.block) : OrderedJson(nullptr)},
-                               {"scaled_inputs", ListJson(result.scaled_inputs)},
-                               {"layers", ListJson(result.layers)}};
+                               {"scaled_inputs", ToJson(result.scaled_inputs)},
+                               {"layers", ToJson(result.layers)}};
   RETURN_IF_ERROR(WriteFileAtomically(ReportsPath(stage), DumpJson(reports, 1) + "\n"));
   ++num_done_;
   return absl::OkStatus();

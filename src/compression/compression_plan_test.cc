@@ -7,18 +7,13 @@
 
 #include "base/test_util.h"
 #include "compression/session.h"
+#include "compression/test_golden_models.h"
 
 namespace pith {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::unique_ptr<ArtifactReader> OpenGolden(const std::string& name) {
-  auto reader = ArtifactReader::Open(absl::StrCat(PITH_SOURCE_DIR, "/tests/golden/models/", name));
-  EXPECT_TRUE(reader.ok()) << reader.status();
-  return *std::move(reader);
-}
 
 Recipe MakeTestRecipe(const std::string& scheme) {
   auto recipe = MakeRecipe(scheme, "rtn", "auto", {}, /*clip_search=*/true, 0);

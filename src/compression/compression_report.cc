@@ -22,12 +22,6 @@ absl::StatusOr<double> GetDecibels(const Json& object, absl::string_view key) {
   return GetDouble(object, key, -kLargest, kLargest);
 }
 
-template <typename Report> OrderedJson ListJson(const std::vector<Report>& reports) {
-  OrderedJson list = OrderedJson::array();
-  for (const Report& report : reports) list.push_back(ToJson(report));
-  return list;
-}
-
 OrderedJson ErrorJson(const OutputError& error) {
   return {{"relative_error", error.relative}, {"sqnr_db", Decibels(error.sqnr_db)}, {"cosine", error.cosine}};
 }
@@ -112,9 +106,9 @@ OrderedJson ToJson(const CompressionReport& report) {
           {"resumed_layers", report.resumed_layers},
           {"seconds", report.seconds},
           {"warnings", report.Warnings()},
-          {"blocks", ListJson(report.blocks)},
-          {"scaled_inputs", ListJson(report.scaled_inputs)},
-          {"layers", ListJson(report.layers)}};
+          {"blocks", ToJson(report.blocks)},
+          {"scaled_inputs", ToJson(report.scaled_inputs)},
+          {"layers", ToJson(report.layers)}};
 }
 
 absl::StatusOr<LayerReport> ParseLayerReport(const Json& json) {

@@ -78,6 +78,12 @@ OrderedJson ToJson(const BlockReport& report);
 OrderedJson ToJson(const ScaledInputReport& report);
 OrderedJson ToJson(const CompressionReport& report);
 
+template <typename Report> OrderedJson ToJson(const std::vector<Report>& reports) {
+  OrderedJson list = OrderedJson::array();
+  for (const Report& report : reports) list.push_back(ToJson(report));
+  return list;
+}
+
 // The inverse. Errors: kDataLoss for a missing or mistyped field.
 absl::StatusOr<LayerReport> ParseLayerReport(const Json& json);
 absl::StatusOr<BlockReport> ParseBlockReport(const Json& json);

@@ -47,12 +47,6 @@ Json WithQuantizationConfig(Json config, const QuantizationConfig& quantization)
   return config;
 }
 
-OrderedJson LayerErrors(const CompressionReport& report) {
-  OrderedJson layers = OrderedJson::array();
-  for (const LayerReport& layer : report.layers) layers.push_back(ToJson(layer));
-  return layers;
-}
-
 // What report.json of the artifact says: all but what differs from run to run.
 OrderedJson ArtifactReport(const CompressionReport& report) {
   OrderedJson json = {{"schema_version", 1}};
@@ -199,7 +193,7 @@ absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const R
   Manifest manifest{.pith_version = options.pith_version,
                     .source_fingerprint = fingerprint,
                     .recipe = recipe_json,
-                    .layers = LayerErrors(report),
+                    .layers = ToJson(report.layers),
                     .data_path = StoredDataPath(plan)};
   if (options.calibration != nullptr) manifest.calibration_sha256 = options.calibration->Hash();
   RETURN_IF_ERROR(writer->Commit(std::move(manifest)).status());

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/test_util.h"
+#include "compression/test_golden_models.h"
 #include "quantization/quantize_weight.h"
 
 namespace pith {
@@ -12,12 +13,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::unique_ptr<ArtifactReader> OpenGolden(const std::string& name) {
-  auto reader = ArtifactReader::Open(absl::StrCat(PITH_SOURCE_DIR, "/tests/golden/models/", name));
-  EXPECT_TRUE(reader.ok()) << reader.status();
-  return *std::move(reader);
-}
 
 Recipe MakeTestRecipe(const std::string& scheme, const std::string& group_size, const std::vector<std::string>& ignore = {}) {
   auto recipe = MakeRecipe(scheme, "rtn", group_size, ignore, /*clip_search=*/true, 0);

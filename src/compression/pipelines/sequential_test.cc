@@ -12,6 +12,7 @@
 #include "base/test_util.h"
 #include "compression/checkpoint.h"
 #include "compression/session.h"
+#include "compression/test_golden_models.h"
 
 namespace pith {
 namespace {
@@ -28,12 +29,6 @@ class SequentialTest : public testing::Test {
       data_.sequences.push_back(std::move(tokens));
     }
     data_.domain_tokens["test"] = data_.num_tokens();
-  }
-
-  std::unique_ptr<ArtifactReader> OpenGolden(const std::string& name) {
-    auto reader = ArtifactReader::Open(absl::StrCat(PITH_SOURCE_DIR, "/tests/golden/models/", name));
-    EXPECT_TRUE(reader.ok()) << reader.status();
-    return *std::move(reader);
   }
 
   Recipe MakeTestRecipe(const std::string& scheme, const std::string& method, const std::string& group_size = "auto") {
