@@ -23,7 +23,8 @@ struct FileIdentity {
 };
 
 // A whole regular file mapped read-only. Movable; the bytes stay valid as long as the object (or what it was moved to) lives.
-// Thread-safe to read. A file truncated by someone else while mapped raises SIGBUS, as with every mmap.
+// Thread-safe to read. A file truncated by someone else while mapped raises SIGBUS, as with every mmap:
+// see InstallSignalHandlers (base/interrupt.h).
 class MappedFile {
  public:
   // Errors: kNotFound (no such file), kDataLoss (a directory, FIFO or device), kResourceExhausted (no address space), kAborted (I/O).

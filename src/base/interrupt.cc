@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 
+#include "absl/strings/string_view.h"
 #include "base/status.h"
 
 namespace pith {
@@ -18,6 +19,13 @@ void Handle(int signal) {
   received.store(signal, std::memory_order_relaxed);
 }
 
+// A page of a mapped file that is gone (cut short by someone else) or that the device cannot read. Nothing can go on without it.
+void EndOnLostPage(int) {
+  constexpr absl::string_view kMessage = "error: a file in use was cut short or can no longer be read: copy it before it is changed\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(kExitIo);
+}
+
 }  // namespace
 
 void InstallSignalHandlers() {
@@ -28,6 +36,8 @@ void InstallSignalHandlers() {
   sigaction(SIGTERM, &action, nullptr);
   struct sigaction hangup = {};
   if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+  action.sa_handler = EndOnLostPage;
+  sigaction(SIGBUS, &action, nullptr);
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, nullptr);
   sigaction(SIGXFSZ, &action, nullptr);

@@ -6,7 +6,8 @@
 namespace pith {
 
 // Installs handlers for SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP; ignores SIGPIPE and SIGXFSZ, so that writes return
-// errors. A second SIGINT ends the process at once with exit code 130.
+// errors. A second SIGINT ends the process at once with exit code 130; SIGBUS (a mapped file was cut short while in use) with a message
+// and 74.
 void InstallSignalHandlers();
 
 // The signal received, or 0. Async-signal-safe flag, readable from every thread.

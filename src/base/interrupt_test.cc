@@ -47,6 +47,20 @@ TEST(InterruptDeathTest, CtrlCAfterSigtermDoesNotEndItYet) {
   EXPECT_EXIT(both(), testing::ExitedWithCode(0), "");
 }
 
+TEST(InterruptDeathTest, AMappedFileThatIsCutShortEndsTheProcessWithAMessage) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.File("model");
+  ASSERT_TRUE(WriteFileAtomically(path, std::string(1 << 16, 'x')).ok());
+  auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok());
+  const auto read_what_is_gone = [&] {
+    InstallSignalHandlers();
+    if (truncate(path.c_str(), 0) != 0) std::exit(kExitFailed);
+    std::exit(file->bytes()[1 << 15] == 'x' ? 0 : 1);
+  };
+  EXPECT_EXIT(read_what_is_gone(), testing::ExitedWithCode(kExitIo), "cut short");
+}
+
 TEST(InterruptDeathTest, AHangupIsASignalUnlessItIsIgnored) {
   const auto hang_up = [](bool ignored) {
     std::signal(SIGHUP, ignored ? SIG_IGN : SIG_DFL);
