@@ -1,8 +1,5 @@
 #include "artifact/manifest.h"
 
-#include <algorithm>
-
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "base/file.h"
 #include "base/sha256.h"
@@ -17,12 +14,6 @@ constexpr int64_t kMaxFileBytes = int64_t{1} << 62;
 
 bool IsPlainName(absl::string_view name) {
   return !name.empty() && name != "." && name != ".." && Printable(name, 1024) == std::string(name) && !absl::StrContains(name, "/");
-}
-
-bool IsSha256(absl::string_view text) {
-  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
-           return absl::ascii_isdigit(static_cast<unsigned char>(c)) || (c >= 'a' && c <= 'f');
-         });
 }
 
 absl::StatusOr<std::map<std::string, ManifestFile>> ParseFiles(const Json& manifest) {

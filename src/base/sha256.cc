@@ -36,6 +36,8 @@ std::string Sha256Hex(absl::string_view bytes) {
   return hash.HexDigest();
 }
 
+bool IsSha256(absl::string_view text) { return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == absl::string_view::npos; }
+
 absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
   ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   return Sha256Hex(file.text());

@@ -26,6 +26,8 @@ class Sha256 {
 };
 
 std::string Sha256Hex(absl::string_view bytes);
+// Whether `text` is written as HexDigest writes a hash.
+bool IsSha256(absl::string_view text);
 // Hash of a whole file, streamed. Errors as MappedFile::Open.
 absl::StatusOr<std::string> Sha256OfFile(const std::string& path);
 

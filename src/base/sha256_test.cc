@@ -28,6 +28,14 @@ TEST(Sha256, PiecesGiveTheSameAsTheWhole) {
   }
 }
 
+TEST(Sha256, KnowsItsOwnDigits) {
+  EXPECT_TRUE(IsSha256(Sha256Hex("abc")));
+  EXPECT_FALSE(IsSha256(std::string(63, 'a')));
+  EXPECT_FALSE(IsSha256(std::string(65, 'a')));
+  EXPECT_FALSE(IsSha256(std::string(63, 'a') + "g"));
+  EXPECT_FALSE(IsSha256(std::string(63, 'a') + "A"));
+}
+
 TEST(Sha256, OfAFile) {
   const ScratchDirectory scratch;
   ASSERT_TRUE(WriteFileAtomically(scratch.File("a"), "abc").ok());

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/foreign_file.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "base/status.h"
 
 namespace pith {

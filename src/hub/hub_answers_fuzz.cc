@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "base/sha256.h"
 #include "hub/hub_answers.h"
 
 namespace {

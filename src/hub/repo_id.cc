@@ -76,8 +76,6 @@ absl::StatusOr<RepoId> ParseRepoId(absl::string_view text) {
 
 bool IsCommitHash(absl::string_view text) { return text.size() == 40 && IsLowerHex(text); }
 
-bool IsSha256(absl::string_view text) { return text.size() == 64 && IsLowerHex(text); }
-
 bool IsSafeFileName(absl::string_view name) {
   if (name.size() > kMaxFilePathBytes) return false;
   for (const char c : name) {

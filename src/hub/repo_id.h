@@ -24,9 +24,8 @@ struct RepoId {
 // Errors: kInvalidArgument, naming the part, the rule and what was found. What it accepts is safe as a part of a path and of a URL.
 absl::StatusOr<RepoId> ParseRepoId(absl::string_view text);
 
-// 40 lower-case hex digits: a full commit hash, or the git SHA-1 of a file. 64: a SHA-256.
+// 40 lower-case hex digits: a full commit hash, or the git SHA-1 of a file.
 bool IsCommitHash(absl::string_view text);
-bool IsSha256(absl::string_view text);
 
 // Whether a name of a file of a repository stays inside it wherever it is joined to: relative, no empty, "." or ".." part, no control
 // characters or backslash, parts of at most 255 bytes.
