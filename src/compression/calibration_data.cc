@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "tokenizer/utf8.h"
 
 namespace pith {
 namespace {
@@ -40,9 +41,8 @@ absl::string_view FirstPiece(absl::string_view text) {
   if (text.size() <= kPieceBytes) return text;
   const size_t line_break = text.rfind('\n', kPieceBytes - 1);
   if (line_break != absl::string_view::npos) return text.substr(0, line_break + 1);
-  size_t end = kPieceBytes;
-  while (end > kPieceBytes - 4 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end);
+  const size_t end = PreviousUtf8(text, kPieceBytes + 1);
+  return text.substr(0, end > 0 ? end : kPieceBytes);  // 0: no UTF-8, which is found when it is tokenized
 }
 
 struct Sample {

@@ -8,6 +8,7 @@
 #include "tokenizer/template_parser.h"
 #include "tokenizer/template_runtime.h"
 #include "tokenizer/template_unicode.h"
+#include "tokenizer/utf8.h"
 
 namespace pith {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr absl::string_view kReservedNames[] = {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token"};
 
 absl::StatusOr<jinja::Value> SpecialToken(absl::string_view name, const std::string& token) {
-  if (!jinja::IsValidUtf8(token)) return UsageError(name, ": expected UTF-8 text, found \"", Printable(token), "\"");
+  if (!IsValidUtf8(token)) return UsageError(name, ": expected UTF-8 text, found \"", Printable(token), "\"");
   return jinja::MakeString(token);
 }
 

@@ -222,7 +222,7 @@ std::vector<BpeMerge> GgufReader::MergesFromScores() const {
   std::vector<RankedMerge> group;  // of tokens with one score
   for (size_t i = 0; i < order.size(); ++i) {
     const absl::string_view text = vocabulary.Text(order[i]);
-    const size_t length = static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+    const size_t length = static_cast<size_t>(CountUtf8(text));
     size_t split = 0;
     for (size_t left_length = 1; left_length < length; ++left_length) {
       DecodeUtf8(text, &split);

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "tokenizer/template_number.h"
 #include "tokenizer/template_unicode.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {
@@ -141,7 +142,7 @@ std::string DigitsInBase(uint64_t magnitude, int base, bool upper) {
 absl::StatusOr<FormatSpec> ParseFormatSpec(absl::string_view text) {
   FormatSpec spec;
   size_t i = 0, second = 0;
-  if (!text.empty()) DecodeCodePoint(text, &second);
+  if (!text.empty()) DecodeUtf8(text, &second);
   if (second < text.size() && second > 0 && IsAlign(text[second])) {
     spec.fill = std::string(text.substr(0, second));
     spec.align = text[second];

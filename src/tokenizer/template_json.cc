@@ -11,6 +11,7 @@
 #include "tokenizer/template_number.h"
 #include "tokenizer/template_repr.h"
 #include "tokenizer/template_unicode.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {
@@ -65,7 +66,7 @@ class JsonWriter {
     RETURN_IF_ERROR(budget_.SpendText(text.size()));
     out_ += '"';
     for (size_t i = 0; i < text.size();) {
-      const char32_t c = DecodeCodePoint(text, &i);
+      const char32_t c = DecodeUtf8(text, &i);
       constexpr absl::string_view kEscaped = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
       const size_t escape = c < 0x80 ? kEscaped.find(static_cast<char>(c)) : absl::string_view::npos;
       if (escape != absl::string_view::npos) {

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "tokenizer/template_number.h"
 #include "tokenizer/template_unicode.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {
@@ -44,7 +45,7 @@ std::string NormalizeNewlines(absl::string_view source) {
 size_t SkipSpace(absl::string_view source, size_t position) {
   while (position < source.size()) {
     size_t next = position;
-    if (!IsSpace(DecodeCodePoint(source, &next))) break;
+    if (!IsSpace(DecodeUtf8(source, &next))) break;
     position = next;
   }
   return position;
@@ -54,10 +55,9 @@ size_t SkipSpace(absl::string_view source, size_t position) {
 size_t TrimmedSize(absl::string_view text) {
   size_t size = text.size();
   while (size > 0) {
-    size_t start = size - 1;
-    while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
+    const size_t start = PreviousUtf8(text, size);
     size_t next = start;
-    if (!IsSpace(DecodeCodePoint(text, &next))) break;
+    if (!IsSpace(DecodeUtf8(text, &next))) break;
     size = start;
   }
   return size;
@@ -232,7 +232,7 @@ class Lexer {
       return absl::OkStatus();
     }
     size_t next = position_;
-    DecodeCodePoint(source_, &next);
+    DecodeUtf8(source_, &next);
     return Fail("unexpected character '", Printable(source_.substr(position_, next - position_)), "'");
   }
 
@@ -349,7 +349,7 @@ class Lexer {
       *i += 2;
     } else {
       ++*i;
-      const char32_t point = DecodeCodePoint(body, i);
+      const char32_t point = DecodeUtf8(body, i);
       const auto value = static_cast<uint32_t>(point);
       if (value < 0x100) {
         absl::StrAppendFormat(text, "\\x%02x", value);

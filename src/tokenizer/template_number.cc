@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "tokenizer/template_unicode.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {
@@ -23,7 +24,7 @@ absl::string_view Strip(absl::string_view text) {
   size_t begin = text.size(), end = 0;
   for (size_t i = 0; i < text.size();) {
     const size_t start = i;
-    if (IsSpace(DecodeCodePoint(text, &i))) continue;
+    if (IsSpace(DecodeUtf8(text, &i))) continue;
     if (begin == text.size()) begin = start;
     end = i;
   }

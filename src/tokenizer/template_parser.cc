@@ -10,6 +10,7 @@
 #include "tokenizer/template_lexer.h"
 #include "tokenizer/template_symbols.h"
 #include "tokenizer/template_unicode.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {

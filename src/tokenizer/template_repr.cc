@@ -8,6 +8,7 @@
 #include "tokenizer/template_number.h"
 #include "tokenizer/template_text_operations.h"
 #include "tokenizer/template_unicode.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {
@@ -131,7 +132,7 @@ void AppendQuoted(absl::string_view text, bool ascii_only, std::string* out) {
   const char quote = has_single && !has_double ? '"' : '\'';
   out->push_back(quote);
   for (size_t i = 0; i < text.size();) {
-    const char32_t c = DecodeCodePoint(text, &i);
+    const char32_t c = DecodeUtf8(text, &i);
     if (c == '\\' || c == static_cast<char32_t>(quote)) {
       out->push_back('\\');
       out->push_back(static_cast<char>(c));

@@ -6,22 +6,23 @@
 #include <utility>
 
 #include "tokenizer/template_unicode.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 
 Text::Text(std::string bytes, TextRuns runs, bool markup)
-    : bytes_(std::move(bytes)), runs_(std::move(runs)), length_(CountCodePoints(bytes_)), markup_(markup) {}
+    : bytes_(std::move(bytes)), runs_(std::move(runs)), length_(CountUtf8(bytes_)), markup_(markup) {}
 
 size_t Text::ByteOffset(int64_t index) const {
   if (is_ascii()) return static_cast<size_t>(index);
   if (index == length_) return bytes_.size();
   size_t offset = 0;
-  for (int64_t i = 0; i < index; ++i) DecodeCodePoint(bytes_, &offset);
+  for (int64_t i = 0; i < index; ++i) DecodeUtf8(bytes_, &offset);
   return offset;
 }
 
 int64_t Text::CodePointIndex(size_t offset) const {
-  return is_ascii() ? static_cast<int64_t>(offset) : CountCodePoints(absl::string_view(bytes_).substr(0, offset));
+  return is_ascii() ? static_cast<int64_t>(offset) : CountUtf8(absl::string_view(bytes_).substr(0, offset));
 }
 
 void TextBuilder::ExtendRun(size_t end, bool user) {
@@ -59,7 +60,7 @@ TextPtr TextBuilder::Build(bool markup) && { return std::make_shared<const Text>
 bool TextCursor::Next() {
   if (end >= text_.bytes().size()) return false;
   begin = end;
-  code_point = DecodeCodePoint(text_.bytes(), &end);
+  code_point = DecodeUtf8(text_.bytes(), &end);
   while (text_.runs()[run_].end <= begin) ++run_;
   user = text_.runs()[run_].user;
   return true;

@@ -11,6 +11,7 @@
 #include "tokenizer/template_methods.h"
 #include "tokenizer/template_repr.h"
 #include "tokenizer/template_text_operations.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {
@@ -124,8 +125,7 @@ Result Count(Runtime& runtime, const Value& self, const BoundArguments& argument
   const Text& text = *Self(self);
   ASSIGN_OR_RETURN(const Window window, ParseWindow(runtime, text, arguments));
   if (window.begin > window.end) return Value(int64_t{0});
-  if (sought->bytes().empty())
-    return Value(CountCodePoints(absl::string_view(text.bytes()).substr(window.begin, window.end - window.begin)) + 1);
+  if (sought->bytes().empty()) return Value(CountUtf8(absl::string_view(text.bytes()).substr(window.begin, window.end - window.begin)) + 1);
   int64_t count = 0;
   for (size_t at = window.begin; (at = FindBytes(text.bytes(), sought->bytes(), at, window.end)) != std::string::npos;
        at += sought->bytes().size()) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {
@@ -21,13 +22,13 @@ bool IsFinalSigma(const std::string& bytes, size_t begin, size_t end) {
     do --begin;
     while ((static_cast<unsigned char>(bytes[begin]) & 0xC0) == 0x80);
     size_t next = begin;
-    before = DecodeCodePoint(bytes, &next);
+    before = DecodeUtf8(bytes, &next);
     if (!IsCaseIgnorable(before)) break;
     before = 0;
   }
   if (!IsCased(before)) return false;
   while (end < bytes.size()) {
-    const char32_t after = DecodeCodePoint(bytes, &end);
+    const char32_t after = DecodeUtf8(bytes, &end);
     if (!IsCaseIgnorable(after)) return !IsCased(after);
   }
   return true;
@@ -108,14 +109,14 @@ absl::StatusOr<TextPtr> StripText(Budget& budget, const TextPtr& text, const Tex
   size_t begin = 0, end = bytes.size();
   while (left && begin < end) {
     size_t next = begin;
-    if (!strips(DecodeCodePoint(bytes, &next))) break;
+    if (!strips(DecodeUtf8(bytes, &next))) break;
     begin = next;
   }
   while (right && begin < end) {
     size_t start = end - 1;
     while ((static_cast<unsigned char>(bytes[start]) & 0xC0) == 0x80) --start;
     size_t next = start;
-    if (!strips(DecodeCodePoint(bytes, &next))) break;
+    if (!strips(DecodeUtf8(bytes, &next))) break;
     end = start;
   }
   return SliceText(text, begin, end);
@@ -138,7 +139,7 @@ absl::StatusOr<TextPtr> ReplaceText(Budget& budget, const TextPtr& text, const T
     // An empty needle matches before every character and at the end.
     if (position == bytes.size()) break;
     size_t next = position;
-    DecodeCodePoint(bytes, &next);
+    DecodeUtf8(bytes, &next);
     out.Append(*text, position, next);
     position = next;
   }
@@ -195,7 +196,7 @@ absl::StatusOr<TextRanges> SplitLines(Budget& budget, const Text& text, bool kee
   size_t begin = 0, position = 0;
   while (position < bytes.size()) {
     const size_t end = position;
-    const char32_t c = DecodeCodePoint(bytes, &position);
+    const char32_t c = DecodeUtf8(bytes, &position);
     if (!IsLineBreak(c)) continue;
     if (c == '\r' && position < bytes.size() && bytes[position] == '\n') ++position;
     lines.emplace_back(begin, keep_ends ? position : end);

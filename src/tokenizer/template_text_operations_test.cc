@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {
@@ -31,7 +32,7 @@ TextPtr Parse(absl::string_view shown) {
     if (shown[i] == '[' || shown[i] == ']') {
       user = shown[i++] == '[';
     } else {
-      builder.AppendCodePoint(DecodeCodePoint(shown, &i), user);
+      builder.AppendCodePoint(DecodeUtf8(shown, &i), user);
     }
   }
   return std::move(builder).Build();

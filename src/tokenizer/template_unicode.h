@@ -1,4 +1,4 @@
-// Characters as Python's str sees them: UTF-8 decoding, classes (isspace, isalpha, ...) and full case mappings.
+// Characters as Python's str sees them: classes (isspace, isalpha, ...) and full case mappings.
 //
 // Classes and simple mappings come from utf8proc; the mappings that give several characters (U+00DF to "SS") and the few derived
 // properties utf8proc lacks are written out here. Thread-safe, no state.
@@ -12,14 +12,6 @@
 #include "absl/strings/string_view.h"
 
 namespace pith::jinja {
-
-// Whether `bytes` is well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
-bool IsValidUtf8(absl::string_view bytes);
-// Code points of well-formed UTF-8.
-int64_t CountCodePoints(absl::string_view bytes);
-// The code point at `*position` of well-formed UTF-8; moves `*position` behind it. `*position` < bytes.size().
-char32_t DecodeCodePoint(absl::string_view bytes, size_t* position);
-void AppendUtf8(char32_t code_point, std::string* out);
 
 bool IsSpace(char32_t c);      // str.isspace, what strip() strips
 bool IsLineBreak(char32_t c);  // what splitlines() splits at

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {
@@ -11,28 +12,6 @@ std::string Utf8(const CaseMapping& mapping) {
   std::string text;
   for (int i = 0; i < mapping.size; ++i) AppendUtf8(mapping.code_points[i], &text);
   return text;
-}
-
-TEST(TemplateUnicode, AcceptsEveryCodePointAndRoundTrips) {
-  for (char32_t c = 0; c <= 0x10FFFF; ++c) {
-    if (c >= 0xD800 && c < 0xE000) continue;
-    std::string bytes;
-    AppendUtf8(c, &bytes);
-    ASSERT_TRUE(IsValidUtf8(bytes)) << std::hex << static_cast<uint32_t>(c);
-    size_t position = 0;
-    ASSERT_EQ(DecodeCodePoint(bytes, &position), c);
-    ASSERT_EQ(position, bytes.size());
-    ASSERT_EQ(CountCodePoints(bytes), 1);
-  }
-}
-
-TEST(TemplateUnicode, RefusesMalformedUtf8) {
-  for (absl::string_view bytes : {"\x80", "\xC0\xAF", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
-                                  "\xF5\x80\x80\x80", "\xC3", "\xE2\x82", "\xF0\x9F\x98", "a\xFFz", "\xC3\x28"}) {
-    EXPECT_FALSE(IsValidUtf8(bytes));
-  }
-  EXPECT_TRUE(IsValidUtf8(""));
-  EXPECT_EQ(CountCodePoints("h\xC3\xA9\xF0\x9F\x98\x80!"), 4);
 }
 
 // Expected values: Python 3.11 str methods.

@@ -11,6 +11,7 @@
 #include "tokenizer/template_function.h"
 #include "tokenizer/template_loop.h"
 #include "tokenizer/template_unicode.h"
+#include "tokenizer/utf8.h"
 
 namespace pith::jinja {
 namespace {

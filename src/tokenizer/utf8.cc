@@ -1,5 +1,6 @@
 #include "tokenizer/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "simdjson.h"
@@ -25,6 +26,9 @@ LeadInfo ClassifyLead(uint8_t lead) {
   if (lead == 0xF4) return {4, 0x80, 0x8F};  // up to U+10FFFF
   return {0, 0, 0};
 }
+
+// Whether `byte` is inside a sequence, not its first.
+bool Continues(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
 }  // namespace
 
@@ -64,8 +68,12 @@ char32_t DecodeUtf8(absl::string_view text, size_t* position) {
 size_t PreviousUtf8(absl::string_view text, size_t end) {
   do {
     --end;
-  } while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80);
+  } while (end > 0 && Continues(text[end]));
   return end;
+}
+
+int64_t CountUtf8(absl::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char byte) { return !Continues(byte); });
 }
 
 void AppendUtf8(char32_t c, std::string* out) {

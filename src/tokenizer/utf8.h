@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -26,6 +27,8 @@ Utf8Step NextUtf8(absl::string_view text);
 char32_t DecodeUtf8(absl::string_view text, size_t* position);
 // Start of the code point that ends at `end` (0 < end <= text.size(), valid UTF-8).
 size_t PreviousUtf8(absl::string_view text, size_t end);
+// Code points of valid UTF-8.
+int64_t CountUtf8(absl::string_view text);
 void AppendUtf8(char32_t code_point, std::string* out);
 
 // `bytes` with every malformed part replaced by U+FFFD.

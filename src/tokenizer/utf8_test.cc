@@ -1,5 +1,8 @@
 #include "tokenizer/utf8.h"
 
+#include <string>
+
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 
 namespace pith {
@@ -15,6 +18,28 @@ TEST(Utf8Test, DecodesAndEncodesEveryLength) {
     EXPECT_EQ(position, text.size());
     EXPECT_EQ(PreviousUtf8(text, text.size()), 1u);
   }
+}
+
+TEST(Utf8Test, AcceptsEveryCodePointAndRoundTrips) {
+  for (char32_t c = 0; c <= 0x10FFFF; ++c) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    std::string bytes;
+    AppendUtf8(c, &bytes);
+    ASSERT_TRUE(IsValidUtf8(bytes)) << std::hex << static_cast<uint32_t>(c);
+    size_t position = 0;
+    ASSERT_EQ(DecodeUtf8(bytes, &position), c);
+    ASSERT_EQ(position, bytes.size());
+    ASSERT_EQ(CountUtf8(bytes), 1);
+  }
+}
+
+TEST(Utf8Test, RefusesMalformedUtf8) {
+  for (absl::string_view bytes : {"\x80", "\xC0\xAF", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
+                                  "\xF5\x80\x80\x80", "\xC3", "\xE2\x82", "\xF0\x9F\x98", "a\xFFz", "\xC3\x28"}) {
+    EXPECT_FALSE(IsValidUtf8(bytes));
+  }
+  EXPECT_TRUE(IsValidUtf8(""));
+  EXPECT_EQ(CountUtf8("h\xC3\xA9\xF0\x9F\x98\x80!"), 4);
 }
 
 TEST(Utf8Test, EverySingleCodePointSteps) {
