@@ -153,7 +153,12 @@ absl::StatusOr<std::vector<int32_t>> EncodeChat(const ModelBundle& bundle, const
     return NotSupportedError(bundle.reader->path(), ": expected a model with a chat template, found none");
   ChatTemplateInputs inputs{.messages = messages, .bos_token = bundle.bos_token, .eos_token = bundle.eos_token};
   inputs.now_unix_seconds = static_cast<int64_t>(std::time(nullptr));
-  return EncodeChat(*bundle.tokenizer, *bundle.chat_template, inputs);
+  auto tokens = EncodeChat(*bundle.tokenizer, *bundle.chat_template, inputs);
+  if (!absl::IsInvalidArgument(tokens.status())) return tokens;
+  // Either these messages are refused, or the template fails on whatever it is given: the simplest conversation tells.
+  inputs.messages = OrderedJson::array({{{"role", "user"}, {"content", "Hi"}}});
+  if (EncodeChat(*bundle.tokenizer, *bundle.chat_template, inputs).ok()) return tokens;
+  return BadFileError(bundle.reader->path(), ": chat template: ", tokens.status().message());
 }
 
 }  // namespace pith

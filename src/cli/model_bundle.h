@@ -43,8 +43,8 @@ absl::StatusOr<ModelBundle> LoadModel(const std::string& model, ThreadPool& pool
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const TokenizerFiles& files);
 GgufVocabulary MakeGgufVocabulary(const TokenizerFiles& files);
 
-// Ids of a chat prompt: template text with special tokens parsed, user text without. Errors: kInvalidArgument for template errors,
-// kUnimplemented when the model has no chat template.
+// Ids of a chat prompt: template text with special tokens parsed, user text without. Errors: kInvalidArgument when the template refuses
+// these messages, kDataLoss when it refuses a plain question too, kUnimplemented when the model has no chat template.
 absl::StatusOr<std::vector<int32_t>> EncodeChat(const ModelBundle& bundle, const OrderedJson& messages);
 
 }  // namespace pith

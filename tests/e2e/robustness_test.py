@@ -85,6 +85,14 @@ class FlagTest(harness.Case):
         self.assertExit(run("eval", self.model, "--reference", model, "--data", self.scratch / "absent.txt"), 66, "absent.txt")
         self.assertExit(run("eval", self.scratch / "absent", "--reference", model, "--data", "data/slices", "--context", 64, cwd=harness.ROOT), 66, "absent")
 
+    def test_a_template_that_always_fails_is_a_bad_file_and_one_that_refuses_these_messages_is_not(self):
+        model = tiny_model.write(self.scratch / "templates")
+        for template, flags, code in (("{{ raise_exception('never') }}", [], 65), ("{{ messages[9].content }}", [], 65),
+                                      ("{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}a", ["--system", "x"], 2)):
+            config = json.loads((model / "tokenizer_config.json").read_text(encoding="utf-8"))
+            (model / "tokenizer_config.json").write_text(json.dumps(config | {"chat_template": template}), encoding="utf-8")
+            self.assertExit(run("run", model, "Hi", "--chat", *flags), code, "never" if "never" in template else "")
+
     def test_ignore_patterns_must_be_valid_and_match(self):
         out = self.scratch / "ignore"
         for pattern in ("", "re:(", "model.layers.0.mlp.up_prj", "re:.*nothing"):
