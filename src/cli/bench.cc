@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kVerifyPasses = 8;  // in one sample: one pass alone is short beside the clock and the scheduler
 
-struct Options {
+struct BenchFlags {
   WeightOnlyActivation activations;
   std::string prepack_cache;
   std::string model, output = "md";
@@ -31,7 +31,7 @@ struct Options {
   int repeat = 5;
 };
 
-std::vector<BenchTest> PlanTests(const Options& options) {
+std::vector<BenchTest> PlanTests(const BenchFlags& options) {
   const std::vector<int64_t> curve = {1, 2, 3, 4, 5, 6, 8, 16, 32};
   std::vector<BenchTest> tests;
   for (const int64_t depth : options.depth) {
@@ -99,7 +99,7 @@ absl::StatusOr<BenchRow> Measure(const BenchTest& test, DecoderModel& model, Mac
   return row;
 }
 
-absl::StatusOr<BenchModel> Describe(const ModelBundle& bundle, const Options& options) {
+absl::StatusOr<BenchModel> Describe(const ModelBundle& bundle, const BenchFlags& options) {
   BenchModel model{.filename = bundle.reader->path(),
                    .type = absl::StrCat(bundle.model->config().model_type, " ", bundle.name),
                    .data_path = bundle.model->DataPathName(),
@@ -122,7 +122,7 @@ struct Results {
 };
 
 // All tests with one number of threads.
-absl::Status MeasureAll(const Options& options, int threads, Results& results) {
+absl::Status MeasureAll(const BenchFlags& options, int threads, Results& results) {
   ThreadPool pool(threads), alone(1);
   ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations, options.prepack_cache));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
@@ -154,7 +154,7 @@ std::vector<MachineLimits> LimitsOf(const Results& results) {
   return all;
 }
 
-absl::Status Run(const Options& options, const CommonOptions& common) {
+absl::Status RunBench(const BenchFlags& options, const CommonOptions& common) {
   Results results;
   for (const int threads : options.threads) RETURN_IF_ERROR(MeasureAll(options, threads, results));
   const std::vector<MachineLimits> limits = LimitsOf(results);
@@ -173,7 +173,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 CommandFunction SetupBench(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchFlags>();
   const auto list = [&app](const char* flags, auto& values, const char* text, int64_t low, int64_t high) {
     app.add_option(flags, values, text)->check(CLI::Range(low, high))->delimiter(',')->capture_default_str();
   };
@@ -194,7 +194,7 @@ CommandFunction SetupBench(CLI::App& app) {
       ->capture_default_str();
   AddActivationsFlag(app, options->activations);
   AddPrepackCacheFlag(app, options->prepack_cache);
-  return [options](const CommonOptions& common) { return Run(*options, common); };
+  return [options](const CommonOptions& common) { return RunBench(*options, common); };
 }
 
 }  // namespace pith

@@ -15,7 +15,7 @@
 namespace pith {
 namespace {
 
-struct Options {
+struct ChatFlags {
   WeightOnlyActivation activations;
   std::string prepack_cache;
   std::string model, system;
@@ -30,7 +30,7 @@ constexpr char kChatHelp[] =
     "Ctrl-C     stop the answer; once more at the prompt: leave\n";
 
 // The conversation so far, with the system message first when there is one.
-OrderedJson FreshMessages(const Options& options) {
+OrderedJson FreshMessages(const ChatFlags& options) {
   OrderedJson messages = OrderedJson::array();
   if (!options.system.empty()) messages.push_back({{"role", "system"}, {"content", options.system}});
   return messages;
@@ -59,7 +59,7 @@ absl::Status Answer(const ModelBundle& bundle, Engine& engine, const GenerationF
   return absl::OkStatus();
 }
 
-absl::Status Run(const Options& options, const CommonOptions& common) {
+absl::Status RunChat(const ChatFlags& options, const CommonOptions& common) {
   if (!common.json_path.empty()) return UsageError("--json: chat has no result object; use pith run --chat");
   ThreadPool pool(common.threads);
   ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
@@ -103,7 +103,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 CommandFunction SetupChat(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ChatFlags>();
   app.add_option("model", options->model, "model with a chat template: a directory, a .gguf file, or ORG/NAME that pith pull fetched")
       ->required();
   app.add_option("--system", options->system, "system message");
@@ -111,7 +111,7 @@ CommandFunction SetupChat(CLI::App& app) {
   AddGenerationFlags(app, options->generation);
   AddActivationsFlag(app, options->activations);
   AddPrepackCacheFlag(app, options->prepack_cache);
-  return [options](const CommonOptions& common) { return Run(*options, common); };
+  return [options](const CommonOptions& common) { return RunChat(*options, common); };
 }
 
 }  // namespace pith

@@ -13,7 +13,7 @@
 namespace pith {
 namespace {
 
-struct Options {
+struct InspectFlags {
   WeightOnlyActivation activations;
   std::string prepack_cache;
   std::string model;
@@ -57,7 +57,7 @@ void AddCompatibility(const CompatibilityReport& report, OrderedJson& result) {
   result["notes"] = report.notes;
 }
 
-absl::Status Run(const Options& options, const CommonOptions& common) {
+absl::Status RunInspect(const InspectFlags& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
   ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
@@ -92,12 +92,12 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 CommandFunction SetupInspect(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectFlags>();
   app.add_option("model", options->model, "model: a directory, a .gguf file, or ORG/NAME that pith pull fetched")->required();
   app.add_flag("--all", options->all, "one line per tensor instead of one per kind");
   AddActivationsFlag(app, options->activations);
   AddPrepackCacheFlag(app, options->prepack_cache);
-  return [options](const CommonOptions& common) { return Run(*options, common); };
+  return [options](const CommonOptions& common) { return RunInspect(*options, common); };
 }
 
 }  // namespace pith

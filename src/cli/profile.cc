@@ -19,7 +19,7 @@
 namespace pith {
 namespace {
 
-struct Options {
+struct ProfileFlags {
   WeightOnlyActivation activations;
   std::string prepack_cache;
   std::string model, trace, bf16 = "measured";
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<OperatorRecord>> Record(DecoderModel& model, Workload
 }
 
 // One round: the prompt, then the decode steps. The first of a subject warms up and is not kept.
-absl::Status RunRound(const Options& options, bool keep, Subject& subject) {
+absl::Status RunRound(const ProfileFlags& options, bool keep, Subject& subject) {
   ASSIGN_OR_RETURN(Workload workload,
                    Workload::Create(*subject.model, options.batch, options.prompt + options.gen, options.kv_cache_dtype));
   for (const bool decode : {false, true}) {
@@ -64,7 +64,7 @@ absl::Status RunRound(const Options& options, bool keep, Subject& subject) {
 }
 
 // The twin, or nullptr with the reason in `source` when there is nothing to measure.
-absl::StatusOr<std::unique_ptr<DecoderModel>> LoadTwin(const Options& options, const ModelBundle& bundle, Isa isa, ThreadPool& pool,
+absl::StatusOr<std::unique_ptr<DecoderModel>> LoadTwin(const ProfileFlags& options, const ModelBundle& bundle, Isa isa, ThreadPool& pool,
                                                        TwinSource& source) {
   const absl::Span<const TensorDataPath> paths = bundle.model->data_path();
   source = TwinSource::kIsBf16;
@@ -82,12 +82,12 @@ absl::StatusOr<std::unique_ptr<DecoderModel>> LoadTwin(const Options& options, c
   return DecoderModel::Load(*twin, {.pool = &pool, .isa = isa});
 }
 
-struct Report {
+struct ProfileReport {
   std::vector<PhaseSummary> phases;
   MachineLimits limits, one_thread;
 };
 
-absl::StatusOr<Report> Measure(const Options& options, const ModelBundle& bundle, Isa isa, ThreadPool& pool, Subject& subject) {
+absl::StatusOr<ProfileReport> Measure(const ProfileFlags& options, const ModelBundle& bundle, Isa isa, ThreadPool& pool, Subject& subject) {
   TwinSource source = TwinSource::kNone;
   ASSIGN_OR_RETURN(const std::unique_ptr<DecoderModel> twin_model, LoadTwin(options, bundle, isa, pool, source));
   Subject twin{.model = twin_model.get()};
@@ -99,7 +99,7 @@ absl::StatusOr<Report> Measure(const Options& options, const ModelBundle& bundle
     if (twin.model != nullptr) RETURN_IF_ERROR(RunRound(options, round >= 0, twin));
     probe.Sample();
   }
-  Report report{.limits = probe.limits()};
+  ProfileReport report{.limits = probe.limits()};
   ThreadPool alone(1);
   report.one_thread = pool.num_threads() == 1 ? report.limits : MeasureMachineLimits(alone, isa, working_set);
   const std::pair<const PhaseRounds*, const PhaseRounds*> phases[] = {{&subject.prefill, &twin.prefill}, {&subject.decode, &twin.decode}};
@@ -122,7 +122,7 @@ absl::Status WriteTrace(const std::string& path, const Subject& subject) {
   return WriteFileAtomically(path, DumpJson(MakeChromeTrace(tracks)) + "\n");
 }
 
-absl::Status Run(const Options& options, const CommonOptions& common) {
+absl::Status RunProfile(const ProfileFlags& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
   ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations, options.prepack_cache));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
@@ -131,7 +131,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     return UsageError("--prompt, --gen: expected 1 to ", limit, " tokens in all (max_position_embeddings), found ", longest);
   }
   Subject subject;
-  ASSIGN_OR_RETURN(const Report report, Measure(options, bundle, isa, pool, subject));
+  ASSIGN_OR_RETURN(const ProfileReport report, Measure(options, bundle, isa, pool, subject));
   if (!options.trace.empty()) RETURN_IF_ERROR(WriteTrace(options.trace, subject));
   std::string text, sentences;
   OrderedJson phases = OrderedJson::array();
@@ -156,7 +156,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 CommandFunction SetupProfile(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileFlags>();
   app.add_option("model", options->model, "model: a directory, a .gguf file, or ORG/NAME that pith pull fetched")->required();
   app.add_option("-p,--prompt", options->prompt, "tokens of the prompt; 0: none")->check(CLI::Range(0, 1 << 20))->capture_default_str();
   app.add_option("-n,--gen", options->gen, "decode steps after it; 0: none")->check(CLI::Range(0, 1 << 20))->capture_default_str();
@@ -170,7 +170,7 @@ CommandFunction SetupProfile(CLI::App& app) {
   AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   AddActivationsFlag(app, options->activations);
   AddPrepackCacheFlag(app, options->prepack_cache);
-  return [options](const CommonOptions& common) { return Run(*options, common); };
+  return [options](const CommonOptions& common) { return RunProfile(*options, common); };
 }
 
 }  // namespace pith

@@ -12,14 +12,14 @@
 namespace pith {
 namespace {
 
-struct Options {
+struct PullFlags {
   std::string repository;
   std::vector<std::string> include;
   int connections = DownloadOptions().connections;
 };
 
 // What goes on where this left off.
-std::string SameCommand(const Options& options) {
+std::string SameCommand(const PullFlags& options) {
   std::string command = absl::StrCat("pith pull ", options.repository);
   for (const std::string& glob : options.include) absl::StrAppend(&command, " --include '", glob, "'");
   return command;
@@ -52,7 +52,7 @@ OrderedJson ToJson(const RepoId& repo, const HubSettings& settings, const PullRe
           {"files", files}};
 }
 
-absl::Status Run(const Options& options, const CommonOptions& common) {
+absl::Status RunPull(const PullFlags& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(const RepoId repo, ParseRepoId(options.repository));
   ASSIGN_OR_RETURN(const HubSettings settings, ReadHubSettings([](const char* name) { return std::getenv(name); }));
   PullOptions pull{.include = options.include};
@@ -88,7 +88,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 CommandFunction SetupPull(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PullFlags>();
   app.add_option("repository", options->repository, "ORG/NAME, or ORG/NAME@REVISION with a branch, a tag or a commit")->required();
   app.add_option("--include", options->include,
                  "files to fetch instead of the safetensors: a glob, as '*Q4_K_M.gguf' (repeatable; * matches / too)")
@@ -97,7 +97,7 @@ CommandFunction SetupPull(CLI::App& app) {
   app.add_option("--connections", options->connections, "ranges of a file that are fetched at once")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  return [options](const CommonOptions& common) { return Run(*options, common); };
+  return [options](const CommonOptions& common) { return RunPull(*options, common); };
 }
 
 }  // namespace pith

@@ -18,7 +18,7 @@
 namespace pith {
 namespace {
 
-struct Options {
+struct RunFlags {
   WeightOnlyActivation activations;
   std::string prepack_cache;
   std::string model, system;
@@ -43,7 +43,7 @@ absl::StatusOr<std::string> ReadStandardInput() {
   return text;
 }
 
-absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ModelBundle& bundle, const Options& options, const std::string& prompt) {
+absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ModelBundle& bundle, const RunFlags& options, const std::string& prompt) {
   if (!options.chat) return bundle.tokenizer->Encode(prompt);
   OrderedJson messages = OrderedJson::array();
   if (!options.system.empty()) messages.push_back({{"role", "system"}, {"content", options.system}});
@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ModelBundle& bundle, con
   return EncodeChat(bundle, messages);
 }
 
-absl::Status Run(const Options& options, const CommonOptions& common) {
+absl::Status RunRun(const RunFlags& options, const CommonOptions& common) {
   if (!options.system.empty() && !options.chat) return UsageError("--system: expected together with --chat, found alone");
   std::string prompt = options.prompt.value_or("");
   if (!options.prompt.has_value()) {
@@ -88,7 +88,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 CommandFunction SetupRun(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunFlags>();
   app.add_option("model", options->model, "model: a directory, a .gguf file, or ORG/NAME that pith pull fetched")->required();
   app.add_option("prompt", options->prompt, "text to complete; standard input when absent");
   app.add_flag("--chat", options->chat, "put the prompt through the model's chat template as a user message");
@@ -97,7 +97,7 @@ CommandFunction SetupRun(CLI::App& app) {
   AddGenerationFlags(app, options->generation);
   AddActivationsFlag(app, options->activations);
   AddPrepackCacheFlag(app, options->prepack_cache);
-  return [options](const CommonOptions& common) { return Run(*options, common); };
+  return [options](const CommonOptions& common) { return RunRun(*options, common); };
 }
 
 }  // namespace pith

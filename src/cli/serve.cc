@@ -16,7 +16,7 @@
 namespace pith {
 namespace {
 
-struct Options {
+struct ServeFlags {
   WeightOnlyActivation activations;
   std::string prepack_cache;
   std::string model, name;
@@ -29,7 +29,7 @@ struct Options {
 // A host other than loopback would be open to everyone: this server has no keys.
 bool IsLoopback(const std::string& host) { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
 
-ServedModel MakeServedModel(const Options& options, const ModelBundle& bundle) {
+ServedModel MakeServedModel(const ServeFlags& options, const ModelBundle& bundle) {
   return {.name = options.name.empty() ? bundle.name : options.name,
           .tokenizer = bundle.tokenizer.get(),
           .chat_template = bundle.chat_template.has_value() ? &*bundle.chat_template : nullptr,
@@ -42,7 +42,7 @@ ServedModel MakeServedModel(const Options& options, const ModelBundle& bundle) {
 }
 
 // Waits for Ctrl-C or SIGTERM, then lets running answers finish.
-absl::Status ServeUntilSignal(Server& server, const Options& options, bool quiet) {
+absl::Status ServeUntilSignal(Server& server, const ServeFlags& options, bool quiet) {
   while (InterruptSignal() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   if (!quiet) std::fprintf(stderr, "stopping: running answers have %d s to finish; once more cuts them\n", options.drain_timeout_s);
   SetInterruptSignal(0);
@@ -54,7 +54,7 @@ absl::Status ServeUntilSignal(Server& server, const Options& options, bool quiet
   return absl::OkStatus();
 }
 
-absl::Status Run(const Options& options, const CommonOptions& common) {
+absl::Status RunServe(const ServeFlags& options, const CommonOptions& common) {
   if (!common.json_path.empty()) return UsageError("--json: serve has no result object; GET /v1/models and /metrics tell its state");
   if (!IsLoopback(options.server.http.host)) {
     return UsageError("--host: expected a loopback address (this server has no API keys yet), found ", Printable(options.server.http.host));
@@ -80,7 +80,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 CommandFunction SetupServe(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ServeFlags>();
   app.add_option("model", options->model, "model: a directory, a .gguf file, or ORG/NAME that pith pull fetched")->required();
   app.add_option("--host", options->server.http.host, "loopback address to listen on")->capture_default_str();
   app.add_option("--port", options->server.http.port, "port; 0: any free one")->check(CLI::Range(0, 65535))->capture_default_str();
@@ -105,7 +105,7 @@ CommandFunction SetupServe(CLI::App& app) {
       ->capture_default_str();
   AddActivationsFlag(app, options->activations);
   AddPrepackCacheFlag(app, options->prepack_cache);
-  return [options](const CommonOptions& common) { return Run(*options, common); };
+  return [options](const CommonOptions& common) { return RunServe(*options, common); };
 }
 
 }  // namespace pith

@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const char kCommit[] = "607a30d783dfa663caf39e06633721c8d4cfcd7e";
+const char kCommitHash[] = "607a30d783dfa663caf39e06633721c8d4cfcd7e";
 
 // As the hub answers, with what is not needed beside it.
 const char kTree[] = R"([
@@ -23,13 +23,13 @@ const char kTree[] = R"([
 TEST(HubAnswers, AddressesAreThoseOfTheApi) {
   const RepoId repo = *ParseRepoId("a/b@refs/pr/1");
   EXPECT_EQ(RevisionUrl("https://h", repo), "https://h/api/models/a/b/revision/refs%2Fpr%2F1");
-  EXPECT_EQ(TreeUrl("https://h/x", repo, kCommit), std::string("https://h/x/api/models/a/b/tree/") + kCommit + "?recursive=true");
-  EXPECT_EQ(FileUrl("https://h", repo, kCommit, "q 4/x#?%.gguf"),
-            std::string("https://h/a/b/resolve/") + kCommit + "/q%204/x%23%3F%25.gguf");
+  EXPECT_EQ(TreeUrl("https://h/x", repo, kCommitHash), std::string("https://h/x/api/models/a/b/tree/") + kCommitHash + "?recursive=true");
+  EXPECT_EQ(FileUrl("https://h", repo, kCommitHash, "q 4/x#?%.gguf"),
+            std::string("https://h/a/b/resolve/") + kCommitHash + "/q%204/x%23%3F%25.gguf");
 }
 
 TEST(HubAnswers, RevisionGivesTheCommit) {
-  EXPECT_EQ(*ParseRevision(std::string(R"({"id":"a/b","gated":false,"sha":")") + kCommit + R"("})"), kCommit);
+  EXPECT_EQ(*ParseRevision(std::string(R"({"id":"a/b","gated":false,"sha":")") + kCommitHash + R"("})"), kCommitHash);
   for (const char* bad : {"", "[]", "{}", R"({"sha":null})", R"({"sha":"main"})", R"({"sha":"../../x"})", R"({"sha":7})"}) {
     EXPECT_EQ(ToExitCode(ParseRevision(bad).status()), kExitBadFile) << bad;
   }

@@ -13,7 +13,7 @@
 namespace pith {
 namespace {
 
-constexpr size_t kMaxIndexBytes = size_t{256} << 20;
+constexpr size_t kMaxPulledIndexBytes = size_t{256} << 20;
 constexpr uint64_t kDiskReserveBytes = uint64_t{64} << 20;  // left free for everything else
 
 // One pull: the state its steps share.
@@ -55,13 +55,13 @@ class Pull {
     const auto index = std::find_if(selection->files.begin(), selection->files.end(),
                                     [](const RepoFile& file) { return file.name == kIndexFileName; });
     const RepoFile file = *index;
-    if (file.size > static_cast<int64_t>(kMaxIndexBytes)) {
-      return BadFileError(repo_.Text(), ": ", kIndexFileName, ": expected at most ", kMaxIndexBytes, " bytes, found ", file.size);
+    if (file.size > static_cast<int64_t>(kMaxPulledIndexBytes)) {
+      return BadFileError(repo_.Text(), ": ", kIndexFileName, ": expected at most ", kMaxPulledIndexBytes, " bytes, found ", file.size);
     }
     ASSIGN_OR_RETURN(const PullOutcome outcome, BringIn(file));
     report_.files.push_back({file, outcome});
     selection->files.erase(index);
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(cache_.FilePath(report_.commit, kIndexFileName), kMaxIndexBytes));
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(cache_.FilePath(report_.commit, kIndexFileName), kMaxPulledIndexBytes));
     FileSelection with_index{.files = {file}};
     RETURN_IF_ERROR(Annotate(AddShards(listing, text, &with_index), repo_.Text()));
     selection->files.insert(selection->files.end(), with_index.files.begin() + 1, with_index.files.end());

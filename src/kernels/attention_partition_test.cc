@@ -15,7 +15,7 @@ class PartitionTest : public testing::TestWithParam<KvDtype> {};
 
 constexpr int64_t kTokens = 2 * kAttentionPartition + 90;
 
-std::vector<AttentionShape> Shapes() {
+std::vector<AttentionShape> LongShapes() {
   return {{.num_kv_heads = 2, .group = 3, .head_dim = 40, .num_tokens = kTokens, .scale = 0.2f},
           {.num_kv_heads = 1, .group = 7, .head_dim = 64, .num_tokens = kTokens},
           {.num_kv_heads = 1, .group = 2, .head_dim = 128, .num_tokens = kTokens, .window = kAttentionPartition + 3},
@@ -52,7 +52,7 @@ std::vector<uint16_t> RunSplit(const OperatorEntry* row, const AttentionInput& i
 }
 
 TEST_P(PartitionTest, SplitCallsGiveTheBitsOfOneCall) {
-  for (const AttentionShape& shape : Shapes()) {
+  for (const AttentionShape& shape : LongShapes()) {
     const AttentionInput in(shape, 5);
     const PagedCache cache(GetParam(), in, 32, 5, shape.num_tokens);
     for (const OperatorEntry* row : AttentionRows(GetParam(), shape.head_dim)) {
@@ -74,7 +74,7 @@ TEST_P(PartitionTest, SplitCallsGiveTheBitsOfOneCall) {
 }
 
 TEST_P(PartitionTest, RowsAcrossABoundaryHaveTheBitsOfSingleRows) {
-  for (const AttentionShape& shape : Shapes()) {
+  for (const AttentionShape& shape : LongShapes()) {
     const AttentionInput in(shape, 7);
     const PagedCache cache(GetParam(), in, 16, 5, shape.num_tokens);
     for (const OperatorEntry* row : AttentionRows(GetParam(), shape.head_dim)) {
@@ -91,7 +91,7 @@ TEST_P(PartitionTest, RowsAcrossABoundaryHaveTheBitsOfSingleRows) {
 }
 
 TEST_P(PartitionTest, MatchesTheDefinition) {
-  for (const AttentionShape& shape : Shapes()) {
+  for (const AttentionShape& shape : LongShapes()) {
     const AttentionInput in(shape, 13);
     const PagedCache cache(GetParam(), in, 32, 5, shape.num_tokens);
     for (const OperatorEntry* row : AttentionRows(GetParam(), shape.head_dim)) {

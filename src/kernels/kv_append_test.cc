@@ -15,8 +15,8 @@ struct AppendShape {
   int64_t num_kv_heads, head_dim, block_size, first_position, num_rows;
 };
 
-constexpr AppendShape kShapes[] = {{1, 8, 4, 0, 1},    {2, 40, 4, 3, 6},    {3, 64, 32, 31, 2}, {1, 256, 16, 5, 40},
-                                   {4, 96, 32, 0, 70}, {2, 128, 64, 60, 9}, {5, 72, 8, 7, 17},  {2, 13, 4, 2, 9}};
+constexpr AppendShape kAppendShapes[] = {{1, 8, 4, 0, 1},    {2, 40, 4, 3, 6},    {3, 64, 32, 31, 2}, {1, 256, 16, 5, 40},
+                                         {4, 96, 32, 0, 70}, {2, 128, 64, 60, 9}, {5, 72, 8, 7, 17},  {2, 13, 4, 2, 9}};
 
 std::vector<const OperatorEntry*> AppendRowsOf(KvDtype dtype) {
   std::vector<const OperatorEntry*> rows;
@@ -63,7 +63,7 @@ StoredVector Store(KvDtype dtype, const float* x, int64_t head_dim) {
 class KvAppendTest : public testing::TestWithParam<KvDtype> {};
 
 TEST_P(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) {
-  for (const AppendShape& s : kShapes) {
+  for (const AppendShape& s : kAppendShapes) {
     const int64_t blocks = (s.first_position + s.num_rows + s.block_size - 1) / s.block_size;
     const int64_t token_bytes = s.head_dim * KvElementBytes(GetParam());
     const int64_t head_stride = s.block_size * (token_bytes + KvScaleBytes(GetParam())) + 12,

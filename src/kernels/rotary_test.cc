@@ -15,8 +15,8 @@ struct RotaryShape {
   int64_t num_heads, head_dim, rotary_dim;
 };
 
-constexpr RotaryShape kShapes[] = {{1, 8, 2},   {2, 8, 8},   {3, 40, 10},   {3, 40, 40},   {2, 64, 32},
-                                   {9, 64, 64}, {4, 96, 94}, {2, 128, 128}, {1, 256, 256}, {5, 48, 34}};
+constexpr RotaryShape kRotaryShapes[] = {{1, 8, 2},   {2, 8, 8},   {3, 40, 10},   {3, 40, 40},   {2, 64, 32},
+                                         {9, 64, 64}, {4, 96, 94}, {2, 128, 128}, {1, 256, 256}, {5, 48, 34}};
 constexpr int64_t kMaxPosition = 50;
 
 std::vector<float> Angles(int64_t half, double (*function)(double)) {
@@ -33,7 +33,7 @@ std::vector<float> Angles(int64_t half, double (*function)(double)) {
 TEST(RotaryTest, MatchesTheDefinition) {
   const std::vector<int32_t> position = {49, 0, 7, 7, 13};
   const int64_t num_rows = static_cast<int64_t>(position.size());
-  for (const RotaryShape& s : kShapes) {
+  for (const RotaryShape& s : kRotaryShapes) {
     const int64_t half = s.rotary_dim / 2, stride = s.num_heads * s.head_dim + 3;
     const std::vector<float> cos = Angles(half, std::cos), sin = Angles(half, std::sin), x = NormalValues(num_rows * stride, 9);
     const PageEndBuffer<float> readable_cos(cos), readable_sin(sin);  // position 49 is their last row
@@ -67,7 +67,7 @@ TEST(RotaryTest, MatchesTheDefinition) {
 
 TEST(RotaryTest, BitsOfARowDoNotDependOnTheCall) {
   const std::vector<int32_t> position = {3, 4, 5, 6, 49, 1, 0};
-  for (const RotaryShape& s : kShapes) {
+  for (const RotaryShape& s : kRotaryShapes) {
     const int64_t half = s.rotary_dim / 2, stride = s.num_heads * s.head_dim;
     const std::vector<float> cos = Angles(half, std::cos), sin = Angles(half, std::sin), x = NormalValues(7 * stride, 10);
     for (const auto& row : RunnableRows(&OperatorEntry::rotary)) {

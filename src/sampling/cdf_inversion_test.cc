@@ -7,12 +7,10 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sampling/test_floats.h"
 
 namespace pith {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Cumulative probabilities in double.
 std::vector<double> Cumulative(const std::vector<float>& logits) {

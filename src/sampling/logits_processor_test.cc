@@ -9,14 +9,13 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sampling/test_floats.h"
 
 namespace pith {
 namespace {
 
 using testing::ElementsAre;
 using testing::FloatEq;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<int32_t> Tokens(absl::Span<const Candidate> candidates) {
   std::vector<int32_t> tokens;
@@ -50,16 +49,6 @@ std::vector<int32_t> KeepByDefinition(const std::vector<float>& logits, const Sa
   kept.resize(size);
   std::sort(kept.begin(), kept.end());
   return kept;
-}
-
-std::vector<float> RandomLogits(uint64_t seed, int size, float spread, int distinct) {
-  RandomStream random(seed);
-  std::vector<float> logits(size);
-  for (float& logit : logits) {
-    // Multiples of spread / 7, so that ties are frequent when `distinct` is small.
-    logit = distinct > 0 ? spread / 7.0f * static_cast<float>(random.Below(distinct)) : spread * random.Normal();
-  }
-  return logits;
 }
 
 TEST(LogitBias, AddsToTheNamedTokens) {

@@ -8,25 +8,16 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sampling/test_floats.h"
 
 namespace pith {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 SampleResult Draw(absl::Span<const float> logits, const SamplingParams& params, int64_t position = 0) {
   SamplerScratch scratch;
   const auto result = Sample(logits, params, {.position = position}, scratch);
   EXPECT_TRUE(result.ok()) << result.status();
   return result.value_or(SampleResult{-1, 0, {}});
-}
-
-std::vector<float> RandomLogits(uint64_t seed, int size, float spread) {
-  RandomStream random(seed);
-  std::vector<float> logits(size);
-  for (float& logit : logits) logit = spread * random.Normal();
-  return logits;
 }
 
 SamplingParams Greedy() {

@@ -7,12 +7,10 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sampling/test_floats.h"
 
 namespace pith {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 absl::Status ValidateWith(const std::function<void(SamplingParams&)>& change) {
   SamplingParams params;

@@ -13,3 +13,15 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+
+namespace pith {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using Tcp = asio::ip::tcp;
+
+// What an awaited operation returns instead of throwing: its error, then its results.
+inline constexpr auto kUseTuple = asio::as_tuple(asio::use_awaitable);
+
+}  // namespace pith

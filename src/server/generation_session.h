@@ -14,7 +14,7 @@
 #include "server/openai_types.h"
 #include "server/response_format.h"
 #include "server/server_context.h"
-#include "server/text_generation.h"
+#include "tokenizer/text_generation.h"
 
 namespace pith {
 

@@ -6,18 +6,14 @@
 
 #include "base/random.h"
 #include "base/status.h"
+#include "server/asio.h"
 #include "server/http_exchange.h"
 
 namespace pith {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
-using Tcp = asio::ip::tcp;
 using std::chrono::milliseconds;
 
-constexpr auto kUseTuple = asio::as_tuple(asio::use_awaitable);
 constexpr milliseconds kLinger{2'000};  // how long a refused client may go on sending before it is cut
 
 std::string MakeRequestId(const std::string* given) {

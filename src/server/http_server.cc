@@ -12,12 +12,7 @@
 namespace pith {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-using Tcp = asio::ip::tcp;
 using std::chrono::milliseconds;
-
-constexpr auto kUseTuple = asio::as_tuple(asio::use_awaitable);
 
 // An exception (no memory for a request, say) ends the connection it came from and no other.
 void LogException(std::exception_ptr error) {

@@ -1,4 +1,4 @@
-#include "server/text_generation.h"
+#include "tokenizer/text_generation.h"
 
 #include <gtest/gtest.h>
 

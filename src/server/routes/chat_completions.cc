@@ -10,7 +10,7 @@
 namespace pith {
 namespace {
 
-absl::Status Serve(const ServerContext& context, const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
+absl::Status ServeChat(const ServerContext& context, const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
   if (context.model.chat_template == nullptr) {
     return NotSupportedError("this model has no chat template: use /v1/completions");
   }
@@ -29,7 +29,7 @@ absl::Status Serve(const ServerContext& context, const HttpRequest& request, con
 }  // namespace
 
 void HandleChatCompletions(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder) {
-  const absl::Status status = Serve(context, request, responder);
+  const absl::Status status = ServeChat(context, request, responder);
   if (!status.ok()) responder->Send(ToResponse(ToApiError(status)));
 }
 

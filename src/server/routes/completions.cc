@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<SessionPrompt>> EncodePrompts(const ServedModel& mode
   return prompts;
 }
 
-absl::Status Serve(const ServerContext& context, const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
+absl::Status ServeText(const ServerContext& context, const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
   ASSIGN_OR_RETURN(const CompletionRequest completion, ParseCompletionRequest(request.body, context.model.vocab_size));
   RETURN_IF_ERROR(CheckModelName(context.model, completion.options.model));
   ASSIGN_OR_RETURN(std::vector<SessionPrompt> prompts, EncodePrompts(context.model, completion));
@@ -37,7 +37,7 @@ absl::Status Serve(const ServerContext& context, const HttpRequest& request, con
 }  // namespace
 
 void HandleCompletions(const ServerContext& context, const HttpRequest& request, std::shared_ptr<Responder> responder) {
-  const absl::Status status = Serve(context, request, responder);
+  const absl::Status status = ServeText(context, request, responder);
   if (!status.ok()) responder->Send(ToResponse(ToApiError(status)));
 }
 
