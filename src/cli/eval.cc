@@ -10,6 +10,7 @@
 #include "cli/prepack_cache_flag.h"
 #include "cli/version.h"
 #include "eval/kl_divergence.h"
+#include "eval/quality_metrics.h"
 
 namespace pith {
 namespace {
@@ -21,7 +22,22 @@ struct Options {
   std::string reference, data, score = "second-half";
   int64_t context = 512, limit = 0, chunk = 64;
   std::optional<KvDtype> kv_cache_dtype;
+  std::vector<float> temperatures;
+  SamplingParams cuts;  // top_k and top_p at every temperature
+  size_t worst = 10;
   uint64_t seed = 1;
+
+  // What is compared as served; nothing unless a setting is asked for.
+  std::vector<SamplingParams> served() const {
+    std::vector<float> at = temperatures;
+    if (at.empty() && (cuts.top_k > 0 || cuts.top_p < 1)) at.push_back(1);
+    std::vector<SamplingParams> settings;
+    for (const float temperature : at) {
+      settings.push_back(cuts);
+      settings.back().temperature = temperature;
+    }
+    return settings;
+  }
 };
 
 // The same text must become the same ids in both models, or a token-by-token comparison means nothing.
@@ -38,22 +54,41 @@ absl::Status CheckSameTokens(const ModelBundle& reference, const ModelBundle& mo
   return absl::OkStatus();
 }
 
+std::string WithInterval(const Estimate& e, int digits) {
+  return absl::StrFormat("%.*f [%.*f, %.*f]", digits, e.value, digits, e.low, digits, e.high);
+}
+
 std::string Row(absl::string_view name, const QualityMetrics& m) {
-  const auto with_interval = [](const Estimate& e, int digits) {
-    return absl::StrFormat("%.*f [%.*f, %.*f]", digits, e.value, digits, e.low, digits, e.high);
-  };
-  return absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-24s %-24s %d\n", name, with_interval(m.kl_mean, 5),
+  return absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-9s %-24s %-24s %d\n", name, WithInterval(m.kl_mean, 5),
                          absl::StrFormat("%.5f", m.kl_median.value), absl::StrFormat("%.4f", m.kl_p90.value),
-                         absl::StrFormat("%.3f", m.kl_p99.value), absl::StrFormat("%.2f", m.kl_max.value), with_interval(m.same_top, 4),
-                         with_interval(m.ppl_ratio, 4), m.kl_mean.n);
+                         absl::StrFormat("%.3f", m.kl_p99.value), absl::StrFormat("%.3f", m.kl_p999.value),
+                         absl::StrFormat("%.2f", m.kl_max.value), WithInterval(m.same_top, 4), WithInterval(m.ppl_ratio, 4), m.kl_mean.n);
+}
+
+std::string ServedRows(absl::string_view name, const QualityMetrics& m) {
+  std::string text;
+  for (const ServedMetrics& served : m.served) {
+    text += absl::StrFormat("%-28s %-12g %-28s %-28s %-10s %s\n", name, served.params.temperature,
+                            WithInterval(served.total_variation_mean, 5), WithInterval(served.jensen_shannon_mean, 5),
+                            absl::StrFormat("%.5f", served.lost_mass_mean.value),
+                            served.params.greedy() ? "-" : WithInterval(served.kl_mean, 5));
+  }
+  return text;
 }
 
 std::string Table(const std::vector<std::string>& paths, const std::vector<ModelQuality>& qualities) {
-  std::string text = absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-24s %-24s %s\n", "model", "mean KL [95 %]", "median", "p90", "p99",
-                                     "max", "same top [95 %]", "perplexity ratio [95 %]", "tokens");
+  std::string text = absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-9s %-24s %-24s %s\n", "model", "mean KL [95 %]", "median", "p90",
+                                     "p99", "p99.9", "max", "same top [95 %]", "perplexity ratio [95 %]", "tokens");
   for (size_t i = 0; i < paths.size(); ++i) {
     text += Row(ModelName(paths[i]), qualities[i].overall);
     for (const auto& [slice, metrics] : qualities[i].slices) text += Row(absl::StrCat("  ", slice), metrics);
+  }
+  if (qualities.front().overall.served.empty()) return text;
+  text += absl::StrFormat("\n%-28s %-12s %-28s %-28s %-10s %s\n", "served", "temperature", "total variation [95 %]",
+                          "Jensen-Shannon [95 %]", "lost mass", "mean KL before cuts [95 %]");
+  for (size_t i = 0; i < paths.size(); ++i) {
+    text += ServedRows(ModelName(paths[i]), qualities[i].overall);
+    for (const auto& [slice, metrics] : qualities[i].slices) text += ServedRows(absl::StrCat("  ", slice), metrics);
   }
   return text;
 }
@@ -65,8 +100,9 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   const absl::StatusOr<DecoderConfig> config = ParseDecoderConfig(reference.reader->config());
   if (!config.ok()) return Annotate(config.status(), options.reference);
   RETURN_IF_ERROR(CheckContext(*config, options.context));
-  ASSIGN_OR_RETURN(const Corpus corpus,
-                   LoadCorpus(options.data, *reference.tokenizer, {.context = options.context, .limit = options.limit}));
+  const CorpusOptions windows = {.context = options.context, .limit = options.limit};
+  ASSIGN_OR_RETURN(const Corpus corpus, options.data.empty() ? LoadBuiltinCorpus(*reference.tokenizer, windows)
+                                                             : LoadCorpus(options.data, *reference.tokenizer, windows));
   std::vector<ModelBundle> bundles;
   for (const std::string& path : options.models) {
     ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(path));
@@ -80,30 +116,29 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     models.push_back(bundle.model.get());
   }
   Progress progress("comparing", static_cast<int64_t>(corpus.windows.size()), "windows");
-  ComparisonOptions comparison{.score_all = options.score == "all",
-                               .chunk = options.chunk,
-                               .kv_cache_dtype = options.kv_cache_dtype,
-                               .bootstrap = {.seed = options.seed}};
+  ComparisonOptions comparison{
+      .score_all = options.score == "all", .chunk = options.chunk, .kv_cache_dtype = options.kv_cache_dtype, .served = options.served()};
   comparison.progress = [&](int64_t done) {
     progress.Set(done);
     return CheckInterrupted();
   };
   ASSIGN_OR_RETURN(const auto scored, CompareModels(*reference.model, models, corpus, comparison, pool));
   progress.Finish();
+  const SummaryOptions summary = {.served = comparison.served, .worst = options.worst, .bootstrap = {.seed = options.seed}};
   std::vector<ModelQuality> qualities;
   OrderedJson list = OrderedJson::array();
   for (size_t i = 0; i < models.size(); ++i) {
-    qualities.push_back(Summarize(scored[i], corpus, comparison.bootstrap));
+    qualities.push_back(Summarize(scored[i], corpus, summary));
     OrderedJson entry = {{"path", options.models[i]},
                          {"data_path", models[i]->DataPathName()},
                          {"kv_cache", std::string(KvDtypeName(models[i]->KvSpecAs(options.kv_cache_dtype, 1).dtype))}};
-    entry.update(ToJson(qualities.back()));
+    entry.update(ToJson(qualities.back(), corpus));
     list.push_back(std::move(entry));
   }
   if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Table(options.models, qualities)));
   return WriteJsonResult(common, {{"reference", options.reference},
                                   {"reference_data_path", reference.model->DataPathName()},
-                                  {"data", options.data},
+                                  {"data", corpus.source},
                                   {"context", options.context},
                                   {"windows", corpus.windows.size()},
                                   {"scored", options.score},
@@ -119,7 +154,8 @@ CommandFunction SetupEval(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("models", options->models, "models to measure: directories or .gguf files")->required();
   app.add_option("--reference", options->reference, "the model they should equal")->required();
-  app.add_option("--data", options->data, "text to measure on: a .txt, .raw, .utf8 or .jsonl file, or a folder of them")->required();
+  app.add_option("--data", options->data,
+                 "text to measure on: a .txt, .raw, .utf8 or .jsonl file, or a folder of them; without it, the built-in slices");
   app.add_option("--context", options->context, "tokens per window")->check(CLI::Range(2, 1 << 20))->capture_default_str();
   app.add_option("--limit", options->limit, "windows per slice; 0: all")->check(CLI::Range(0, 1 << 30))->capture_default_str();
   app.add_option("--score", options->score,
@@ -128,6 +164,14 @@ CommandFunction SetupEval(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--chunk", options->chunk, "rows whose logits are held at a time (never changes the result)")
       ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_option("--temperature", options->temperatures, "temperatures, separated by commas: what is served at each is compared too")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 2.0));
+  app.add_option("--top-k", options->cuts.top_k, "tokens kept in what is served; 0: all")->check(CLI::Range(0, 1 << 30));
+  app.add_option("--top-p", options->cuts.top_p, "probability kept in what is served, above 0 and at most 1")->check(CLI::Range(1e-6, 1.0));
+  app.add_option("--worst", options->worst, "tokens with the largest KL to name in the JSON")
+      ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   AddSeedFlag(app, options->seed, "seed of the bootstrap");

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "eval/builtin_slices.h"
 
 namespace pith {
 namespace {
@@ -25,6 +26,22 @@ std::string SliceName(const std::string& path) {
   return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
 }
 
+// The text of one row of a .jsonl. Prompts of code end where their continuation begins; other answers come on a line of their own.
+absl::StatusOr<std::string> RowText(const Json& row) {
+  for (const char* key : {"text", "content"}) {
+    if (FindMember(row, key) != nullptr) return GetString(row, key);
+  }
+  const Json* prompt = FindMember(row, "prompt");
+  if (prompt == nullptr || !prompt->is_string()) {
+    return BadFileError("expected an object with \"text\", \"content\" or \"prompt\", found none");
+  }
+  std::string text = prompt->get<std::string>();
+  if (const Json* code = FindMember(row, "canonical_solution"); code != nullptr && code->is_string())
+    return text + code->get<std::string>();
+  const Json* answer = FindMember(row, "answer");
+  return answer != nullptr && answer->is_string() ? absl::StrCat(text, "\n", answer->get<std::string>()) : text;
+}
+
 class CorpusBuilder {
  public:
   CorpusBuilder(const std::string& source, const Tokenizer& tokenizer, const CorpusOptions& options)
@@ -39,6 +56,11 @@ class CorpusBuilder {
     ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
     const absl::Status status = IsText(path) ? AddText(SliceName(path), file.text()) : AddJsonLines(SliceName(path), file.text());
     return Annotate(status, path);
+  }
+
+  absl::Status AddBuiltin(const BuiltinSlice& slice) {
+    const absl::Status status = AddJsonLines(std::string(slice.name), slice.rows);
+    return Annotate(status, absl::StrCat(corpus_.source, ": ", slice.file));
   }
 
   absl::StatusOr<Corpus> Finish() {
@@ -84,9 +106,8 @@ class CorpusBuilder {
       const std::string where = absl::StrCat("line ", line_number);
       const auto object = ParseJson(line);
       if (!object.ok()) return Annotate(object.status(), where);
-      const char* key = FindMember(*object, "text") != nullptr ? "text" : "content";
-      const auto content = GetString(*object, key);
-      if (!content.ok()) return Annotate(BadFileError("expected an object with \"text\" or \"content\", found none"), where);
+      const auto content = RowText(*object);
+      if (!content.ok()) return Annotate(content.status(), where);
       const auto tokens = EncodeText(*content);
       if (!tokens.ok()) return Annotate(tokens.status(), where);
       taken += AddDocument(slice, *tokens, options_.limit - taken);
@@ -122,6 +143,11 @@ class CorpusBuilder {
   Corpus corpus_;
 };
 
+absl::Status CheckWindow(const CorpusOptions& options) {
+  if (options.context >= 2) return absl::OkStatus();
+  return UsageError("--context: expected at least 2 tokens, found ", options.context);
+}
+
 }  // namespace
 
 std::vector<std::string> Corpus::slices() const {
@@ -133,7 +159,7 @@ std::vector<std::string> Corpus::slices() const {
 }
 
 absl::StatusOr<Corpus> LoadCorpus(const std::string& path, const Tokenizer& tokenizer, const CorpusOptions& options) {
-  if (options.context < 2) return UsageError("--context: expected at least 2 tokens, found ", options.context);
+  RETURN_IF_ERROR(CheckWindow(options));
   CorpusBuilder builder(path, tokenizer, options);
   if (!IsDirectory(path)) {
     if (FileExists(path) && !IsText(path) && !absl::EndsWith(path, ".jsonl")) {
@@ -146,6 +172,13 @@ absl::StatusOr<Corpus> LoadCorpus(const std::string& path, const Tokenizer& toke
   for (const std::string& name : names) {
     if (IsText(name) || absl::EndsWith(name, ".jsonl")) RETURN_IF_ERROR(builder.AddFile(JoinPath(path, name)));
   }
+  return builder.Finish();
+}
+
+absl::StatusOr<Corpus> LoadBuiltinCorpus(const Tokenizer& tokenizer, const CorpusOptions& options) {
+  RETURN_IF_ERROR(CheckWindow(options));
+  CorpusBuilder builder("built-in slices", tokenizer, options);
+  for (const BuiltinSlice& slice : BuiltinSlices()) RETURN_IF_ERROR(builder.AddBuiltin(slice));
   return builder.Finish();
 }
 

@@ -1,9 +1,10 @@
 // Text to measure on: files cut into windows of tokens, grouped into slices.
 //
-// .txt, .raw and .utf8 files are one text each; .jsonl files one document per line ({"text": ...} or {"content": ...}). A folder is read
-// in the order of its file names. The slice is the file's name without its extension. Windows do not overlap, and a rest shorter than the
-// context is left out; documents of a .jsonl shorter than the context become one short window (at least two tokens). When the tokenizer
-// adds a BOS token, every window starts with it in place of its first token, as llama-perplexity does.
+// .txt, .raw and .utf8 files are one text each; .jsonl files one document per line: {"text": ...}, {"content": ...}, or a task's row, whose
+// text is its "prompt" and what answers it ("canonical_solution" or "answer"). A folder is read in the order of its file names.
+// The slice is the file's name without its extension. Windows do not overlap, and a rest shorter than the context is left out; documents of
+// a .jsonl shorter than the context become one short window (at least two tokens). When the tokenizer adds a BOS token, every window starts
+// with it in place of its first token, as llama-perplexity does.
 #pragma once
 
 #include <cstdint>
@@ -38,5 +39,7 @@ struct CorpusOptions {
 
 // Errors: kNotFound (no such path), kDataLoss (not UTF-8, bad JSON, no readable file, nothing long enough: named).
 absl::StatusOr<Corpus> LoadCorpus(const std::string& path, const Tokenizer& tokenizer, const CorpusOptions& options);
+// The slices in the binary (builtin_slices.h); the source is "built-in slices".
+absl::StatusOr<Corpus> LoadBuiltinCorpus(const Tokenizer& tokenizer, const CorpusOptions& options);
 
 }  // namespace pith

@@ -61,6 +61,29 @@ TEST(CorpusTest, AFolderGivesASlicePerFile) {
   EXPECT_THAT(corpus->slices(), ElementsAre("code", "math"));
 }
 
+TEST(CorpusTest, RowsOfTasksAreReadAsPromptAndAnswer) {
+  ScratchDirectory scratch;
+  ASSERT_TRUE(
+      WriteFileAtomically(scratch.File("t.jsonl"),
+                          "{\"prompt\":\"ab\",\"answer\":\"7\"}\n{\"prompt\":\"cd\",\"answer\":8}\n"
+                          "{\"prompt\":\"g\\n\",\"canonical_solution\":\" h\",\"test\":\"t\"}\n{\"prompt\":\"ij\",\"answer\":[\"k\"]}\n")
+          .ok());
+  const auto corpus = LoadCorpus(scratch.File("t.jsonl"), ByteTokenizer(false), {.context = 16});
+  ASSERT_TRUE(corpus.ok()) << corpus.status();
+  std::vector<std::string> texts;
+  for (const TokenWindow& window : corpus->windows) texts.push_back(Text(window));
+  EXPECT_THAT(texts, ElementsAre("ab\n7", "cd", "g\n h", "ij"));
+}
+
+TEST(CorpusTest, TheBuiltInSlicesAreACorpus) {
+  const auto corpus = LoadBuiltinCorpus(ByteTokenizer(false), {.context = 4096, .limit = 70});
+  ASSERT_TRUE(corpus.ok()) << corpus.status();
+  EXPECT_EQ(corpus->source, "built-in slices");
+  EXPECT_THAT(corpus->slices(), ElementsAre("code", "math", "multilingual", "prose"));
+  EXPECT_EQ(corpus->num_documents, static_cast<int64_t>(corpus->windows.size()));  // no text is longer than the window
+  EXPECT_FALSE(LoadBuiltinCorpus(ByteTokenizer(false), {.context = 1}).ok());
+}
+
 TEST(CorpusTest, RefusalsNameTheFileAndTheLine) {
   ScratchDirectory scratch;
   const auto message = [&](const std::string& name, const std::string& content, int64_t context = 4) {
@@ -70,6 +93,8 @@ TEST(CorpusTest, RefusalsNameTheFileAndTheLine) {
   EXPECT_THAT(message("a.txt", "abc"), HasSubstr("at least one text of 4 tokens"));
   EXPECT_THAT(message("b.txt", "ab\xff\xffgh"), HasSubstr("b.txt: "));
   EXPECT_THAT(message("c.jsonl", "{\"text\":\"abcd\"}\n{\"txt\":1}\n"), HasSubstr("c.jsonl: line 2"));
+  EXPECT_THAT(message("h.jsonl", "{\"prompt\":3}\n"), HasSubstr("\"text\", \"content\" or \"prompt\""));
+  EXPECT_THAT(message("i.jsonl", "{\"text\":3}\n"), HasSubstr("text"));
   EXPECT_THAT(message("d.jsonl", "{\"text\":\"abcd\"}\n{bad\n"), HasSubstr("line 2"));
   EXPECT_THAT(message("g.jsonl", "\n{\"text\":\"abcd\"}\n \r\n{bad\n"), HasSubstr("line 4"));
   EXPECT_THAT(message("e.pdf", "abcdefgh"), HasSubstr("another extension"));

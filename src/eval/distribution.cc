@@ -47,7 +47,9 @@ TokenComparison CompareLogits(absl::Span<const float> reference, absl::Span<cons
           .nll_reference = -log_p(reference, ref, next),
           .nll_model = -log_p(model, mod, next),
           .delta_p = std::exp(log_p(model, mod, top)) - std::exp(log_p(reference, ref, top)),
-          .same_top = ref.top == mod.top};
+          .same_top = ref.top == mod.top,
+          .reference_top = ref.top,
+          .model_top = mod.top};
 }
 
 }  // namespace pith

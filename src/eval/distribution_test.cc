@@ -19,6 +19,8 @@ TEST(CompareLogitsTest, TwoTokenCaseByHand) {
   EXPECT_NEAR(c.nll_model, std::log(4.0 / 3.0), 1e-6);
   EXPECT_NEAR(c.delta_p, 0.25 - 0.75, 1e-6);
   EXPECT_FALSE(c.same_top);
+  EXPECT_EQ(c.reference_top, 0);
+  EXPECT_EQ(c.model_top, 1);
 }
 
 TEST(CompareLogitsTest, EqualRowsGiveExactlyZeroAndAShiftNearlySo) {

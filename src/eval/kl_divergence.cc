@@ -63,6 +63,24 @@ absl::Status CheckModel(const DecoderModel& reference, const DecoderModel& model
 // Positions whose next token is scored: [FirstScored, window - 1).
 int64_t FirstScored(int64_t window, bool score_all) { return score_all ? 0 : window / 2 - 1; }
 
+// Appends the comparisons of the `count` rows whose logits both runners hold; `first` says where the first predicted token is.
+void CompareRows(const WindowRunner& reference, const WindowRunner& model, const TokenWindow& window, const ScoredToken& first,
+                 int64_t count, const ComparisonOptions& options, ThreadPool& pool, std::vector<ScoredToken>& tokens) {
+  const size_t base = tokens.size();
+  tokens.resize(base + static_cast<size_t>(count), first);
+  pool.ParallelFor(count, 1, [&](int64_t row_begin, int64_t row_end, int) {
+    ServedScratch scratch;
+    for (int64_t row = row_begin; row < row_end; ++row) {
+      ScoredToken& token = tokens[base + static_cast<size_t>(row)];
+      token.position += row;
+      token.comparison = CompareLogits(reference.Logits(row), model.Logits(row), window.tokens[static_cast<size_t>(token.position)]);
+      for (const SamplingParams& params : options.served) {
+        token.served.push_back(CompareServed(reference.Logits(row), model.Logits(row), params, scratch));
+      }
+    }
+  });
+}
+
 // One window through every runner; appends the comparisons of the models.
 absl::Status ScoreWindow(absl::Span<const std::unique_ptr<WindowRunner>> runners, const TokenWindow& window, int64_t window_index,
                          const ComparisonOptions& options, ThreadPool& pool, std::vector<std::vector<ScoredToken>>& scored) {
@@ -78,48 +96,12 @@ absl::Status ScoreWindow(absl::Span<const std::unique_ptr<WindowRunner>> runners
     }
     const int64_t wanted = end - std::max(begin, first_wanted);
     for (size_t m = 1; m < runners.size() && wanted > 0; ++m) {
-      std::vector<ScoredToken>& tokens = scored[m - 1];
-      const size_t base = tokens.size();
-      tokens.resize(base + static_cast<size_t>(wanted));
-      pool.ParallelFor(wanted, 1, [&](int64_t row_begin, int64_t row_end, int) {
-        for (int64_t row = row_begin; row < row_end; ++row) {
-          const int64_t position = std::max(begin, first_wanted) + row + 1;
-          tokens[base + static_cast<size_t>(row)] = {
-              .comparison = CompareLogits(runners[0]->Logits(row), runners[m]->Logits(row), window.tokens[static_cast<size_t>(position)]),
-              .window = window_index,
-              .position = position};
-        }
-      });
+      CompareRows(*runners[0], *runners[m], window, {.window = window_index, .position = std::max(begin, first_wanted) + 1}, wanted,
+                  options, pool, scored[m - 1]);
     }
     begin = end;
   }
   return absl::OkStatus();
-}
-
-QualityMetrics SummarizeTokens(absl::Span<const ScoredToken> tokens, const Corpus& corpus, const BootstrapOptions& options) {
-  const auto values = [&](const std::function<double(const TokenComparison&)>& pick) {
-    std::vector<DocumentValue> picked;
-    picked.reserve(tokens.size());
-    for (const ScoredToken& token : tokens) {
-      picked.push_back({pick(token.comparison), corpus.windows[static_cast<size_t>(token.window)].document});
-    }
-    return picked;
-  };
-  const auto kl = values([](const TokenComparison& c) { return c.kl; });
-  QualityMetrics metrics;
-  metrics.kl_mean = EstimateMean(kl, options);
-  metrics.kl_median = EstimateQuantile(kl, 0.5, options);
-  metrics.kl_p90 = EstimateQuantile(kl, 0.9, options);
-  metrics.kl_p99 = EstimateQuantile(kl, 0.99, options);
-  metrics.kl_max = EstimateQuantile(kl, 1.0, options);
-  metrics.same_top = EstimateMean(values([](const TokenComparison& c) { return c.same_top ? 1.0 : 0.0; }), options);
-  metrics.ppl_ratio = EstimateExpMean(values([](const TokenComparison& c) { return c.nll_model - c.nll_reference; }), options);
-  metrics.ppl = EstimateExpMean(values([](const TokenComparison& c) { return c.nll_model; }), options);
-  metrics.ppl_reference = EstimateExpMean(values([](const TokenComparison& c) { return c.nll_reference; }), options);
-  metrics.delta_p_mean = EstimateMean(values([](const TokenComparison& c) { return c.delta_p; }), options);
-  Estimate square = EstimateMean(values([](const TokenComparison& c) { return c.delta_p * c.delta_p; }), options);
-  metrics.delta_p_rms = {.value = std::sqrt(square.value), .low = std::sqrt(square.low), .high = std::sqrt(square.high), .n = square.n};
-  return metrics;
 }
 
 }  // namespace
@@ -147,40 +129,6 @@ absl::StatusOr<std::vector<std::vector<ScoredToken>>> CompareModels(DecoderModel
     if (options.progress) RETURN_IF_ERROR(options.progress(static_cast<int64_t>(w) + 1));
   }
   return scored;
-}
-
-ModelQuality Summarize(absl::Span<const ScoredToken> tokens, const Corpus& corpus, const BootstrapOptions& options) {
-  ModelQuality quality{.overall = SummarizeTokens(tokens, corpus, options)};
-  const std::vector<std::string> slices = corpus.slices();
-  for (const std::string& slice : slices) {
-    if (slices.size() < 2) break;
-    std::vector<ScoredToken> members;
-    for (const ScoredToken& token : tokens) {
-      if (corpus.windows[static_cast<size_t>(token.window)].slice == slice) members.push_back(token);
-    }
-    quality.slices.emplace_back(slice, SummarizeTokens(members, corpus, options));
-  }
-  return quality;
-}
-
-OrderedJson ToJson(const QualityMetrics& m) {
-  return {{"kl_mean", ToJson(m.kl_mean)},
-          {"kl_median", ToJson(m.kl_median)},
-          {"kl_p90", ToJson(m.kl_p90)},
-          {"kl_p99", ToJson(m.kl_p99)},
-          {"kl_max", ToJson(m.kl_max)},
-          {"same_top", ToJson(m.same_top)},
-          {"ppl_ratio", ToJson(m.ppl_ratio)},
-          {"ppl", ToJson(m.ppl)},
-          {"ppl_reference", ToJson(m.ppl_reference)},
-          {"delta_p_mean", ToJson(m.delta_p_mean)},
-          {"delta_p_rms", ToJson(m.delta_p_rms)}};
-}
-
-OrderedJson ToJson(const ModelQuality& quality) {
-  OrderedJson slices = OrderedJson::object();
-  for (const auto& [name, metrics] : quality.slices) slices[name] = ToJson(metrics);
-  return {{"metrics", ToJson(quality.overall)}, {"slices", slices}};
 }
 
 }  // namespace pith

@@ -7,16 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "base/json.h"
 #include "base/thread_pool.h"
 #include "eval/corpus.h"
 #include "eval/distribution.h"
-#include "eval/paired_statistics.h"
+#include "eval/served_distribution.h"
 #include "model/decoder_model.h"
 
 namespace pith {
@@ -26,23 +24,15 @@ struct ComparisonOptions {
   int64_t chunk = 64;      // rows whose logits are held at a time
   // Of the models' caches; nullopt: each model's own. The reference always has its own.
   std::optional<KvDtype> kv_cache_dtype;
-  BootstrapOptions bootstrap;
+  // Settings at which what would be served is compared too. Of each, only temperature, min_p, top_k and top_p count.
+  std::vector<SamplingParams> served;
   std::function<absl::Status(int64_t windows_done)> progress;  // an error ends the run; may be empty
-};
-
-// Figures of one model over some windows. KL in nats.
-struct QualityMetrics {
-  Estimate kl_mean, kl_median, kl_p90, kl_p99, kl_max, same_top, ppl_ratio, ppl, ppl_reference, delta_p_mean, delta_p_rms;
-};
-
-struct ModelQuality {
-  QualityMetrics overall;
-  std::vector<std::pair<std::string, QualityMetrics>> slices;  // in the corpus's order; empty with one slice
 };
 
 // Comparisons of one model, token by token, in the corpus's order: what the figures are made from.
 struct ScoredToken {
   TokenComparison comparison;
+  std::vector<ServedComparison> served;  // one per entry of ComparisonOptions::served
   int64_t window = 0;
   int64_t position = 0;  // of the predicted token in its window
 };
@@ -55,10 +45,5 @@ absl::Status CheckContext(const DecoderConfig& config, int64_t context);
 absl::StatusOr<std::vector<std::vector<ScoredToken>>> CompareModels(DecoderModel& reference, absl::Span<DecoderModel* const> models,
                                                                     const Corpus& corpus, const ComparisonOptions& options,
                                                                     ThreadPool& pool);
-
-ModelQuality Summarize(absl::Span<const ScoredToken> tokens, const Corpus& corpus, const BootstrapOptions& options);
-
-OrderedJson ToJson(const QualityMetrics& metrics);
-OrderedJson ToJson(const ModelQuality& quality);  // {"metrics": {...}, "slices": {...}}
 
 }  // namespace pith

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "engine/synthetic_model.h"
+#include "eval/quality_metrics.h"
 
 namespace pith {
 namespace {
@@ -87,6 +88,26 @@ TEST(CompareModelsTest, TheResultDoesNotDependOnChunkOrThreads) {
       EXPECT_EQ(kl, first);
       EXPECT_GT(kl[0], 0.0);
     }
+  }
+}
+
+TEST(CompareModelsTest, WhatIsServedIsComparedAtEverySetting) {
+  SyntheticModel reference;
+  ShiftedModel model;
+  const Corpus corpus = MakeCorpus(2, 40);
+  const std::vector<SamplingParams> settings = {{.temperature = 0}, {.temperature = 0.5f}, {.top_k = 3}};
+  ThreadPool one(1), two(2);
+  const auto scored = CompareModels(reference, {&model}, corpus, {.chunk = 7, .served = settings}, one);
+  const auto again = CompareModels(reference, {&model}, corpus, {.served = settings}, two);
+  ASSERT_TRUE(scored.ok() && again.ok());
+  for (size_t i = 0; i < (*scored)[0].size(); ++i) {
+    const ScoredToken &token = (*scored)[0][i], &other = (*again)[0][i];
+    ASSERT_EQ(token.served.size(), 3u);
+    EXPECT_EQ(token.position, other.position);
+    EXPECT_EQ(token.served[0].total_variation, 0.0);  // halved logits have the same largest one
+    // Logits halved in the model and temperature halved: the reference at T = 1/2, the model at T = 1.
+    EXPECT_GT(token.served[1].total_variation, 0.0);
+    for (size_t s = 0; s < settings.size(); ++s) EXPECT_EQ(token.served[s].total_variation, other.served[s].total_variation);
   }
 }
 

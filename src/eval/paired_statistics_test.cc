@@ -72,6 +72,75 @@ TEST(PairedStatisticsTest, AQuantileCoversTheTruthAbout95PercentOfTheTime) {
   EXPECT_LT(covered, 200);
 }
 
+TEST(PairedStatisticsTest, SeveralQuantilesAreThoseAskedForOneByOne) {
+  RandomStream random(8);
+  std::vector<std::vector<double>> documents;
+  for (int d = 0; d < 30; ++d) {
+    documents.emplace_back();
+    for (int i = 0; i <= d % 4; ++i) documents.back().push_back(random.Uniform());
+  }
+  const auto values = Values(documents);
+  const std::vector<double> qs = {0, 0.5, 0.9, 0.999, 1};
+  const std::vector<Estimate> together = EstimateQuantiles(values, qs, {});
+  for (size_t i = 0; i < qs.size(); ++i) {
+    const Estimate alone = EstimateQuantile(values, qs[i], {});
+    EXPECT_EQ(together[i].value, alone.value);
+    EXPECT_EQ(together[i].low, alone.low);
+    EXPECT_EQ(together[i].high, alone.high);
+    EXPECT_EQ(alone.documents, 30);
+  }
+  EXPECT_TRUE(EstimateQuantiles(values, {}, {}).empty());
+}
+
+TEST(PairedStatisticsTest, RootMeanSquareByHand) {
+  const Estimate estimate = EstimateRootMeanSquare(Values({{3}, {-4}}), {});
+  EXPECT_DOUBLE_EQ(estimate.value, std::sqrt(12.5));
+  EXPECT_DOUBLE_EQ(estimate.low, 3);
+  EXPECT_DOUBLE_EQ(estimate.high, 4);
+}
+
+TEST(PairedStatisticsTest, MoreConfidenceIsAWiderInterval) {
+  RandomStream random(9);
+  std::vector<std::vector<double>> documents;
+  for (int d = 0; d < 100; ++d) documents.push_back({random.Normal()});
+  const Estimate usual = EstimateMean(Values(documents), {.replicates = 4000});
+  const Estimate wide = EstimateMean(Values(documents), {.replicates = 4000, .confidence = 0.99});
+  EXPECT_NEAR((wide.high - wide.low) / (usual.high - usual.low), 2.576 / 1.960, 0.1);
+}
+
+TEST(PairedStatisticsTest, DrawsWithoutAStatisticAreLeftOut) {
+  const double value = 1;
+  const std::vector<int64_t> documents = {0, 1};
+  int defined = 0;
+  const Estimate estimate = BootstrapDocuments({&value, 1}, 2, documents, {},
+                                               [&](absl::Span<const int> weights, absl::Span<double> results) {
+                                                 results[0] = weights[0] == 1 ? 5 : std::nan("");
+                                                 defined += weights[0] == 1 ? 1 : 0;
+                                               })[0];
+  EXPECT_EQ(estimate.low, 5);
+  EXPECT_EQ(estimate.high, 5);
+  EXPECT_NEAR(defined, 500, 80);
+}
+
+TEST(PairedStatisticsTest, ABoundInsideTheIntervalOrTooFewDocumentsDecideNothing) {
+  const Estimate estimate{.value = 0.2, .low = 0.1, .high = 0.3, .n = 1000, .documents = 50};
+  EXPECT_EQ(DecideAtMost(estimate, 0.3), Decision::kHolds);
+  EXPECT_EQ(DecideAtMost(estimate, 0.29), Decision::kNotEnoughData);
+  EXPECT_EQ(DecideAtMost(estimate, 0.1), Decision::kNotEnoughData);
+  EXPECT_EQ(DecideAtMost(estimate, 0.09), Decision::kFails);
+  EXPECT_EQ(DecideAtLeast(estimate, 0.1), Decision::kHolds);
+  EXPECT_EQ(DecideAtLeast(estimate, 0.11), Decision::kNotEnoughData);
+  EXPECT_EQ(DecideAtLeast(estimate, 0.31), Decision::kFails);
+  Estimate one = estimate;
+  one.documents = 1;
+  EXPECT_EQ(DecideAtMost(one, 9), Decision::kNotEnoughData);
+  EXPECT_EQ(DecideAtMost(one, 9, 1), Decision::kHolds);
+  EXPECT_EQ(DecideAtMost(Estimate{}, 9), Decision::kNotEnoughData);
+  EXPECT_STREQ(DecisionName(Decision::kNotEnoughData), "not enough data");
+  EXPECT_STREQ(DecisionName(Decision::kHolds), "holds");
+  EXPECT_STREQ(DecisionName(Decision::kFails), "fails");
+}
+
 TEST(PairedStatisticsTest, TheSameSeedGivesTheSameInterval) {
   const auto values = Values({{1}, {2}, {5}, {7}});
   EXPECT_EQ(EstimateMean(values, {.seed = 5}).low, EstimateMean(values, {.seed = 5}).low);

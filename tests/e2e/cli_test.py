@@ -251,6 +251,29 @@ class EvalTest(harness.Case):
         self.assertEqual(list(result["models"][0]["slices"]), ["code", "prose"])
         self.assertEqual(result["windows"], 6)
 
+    def test_built_in_slices_and_what_is_served(self):
+        out = self.scratch / "served"
+        run_json("quantize", self.model, "-o", out, "--scheme", "W4A16")
+        flags = ("--reference", self.model, "--context", 64, "--limit", 2, "--temperature", "0,0.7", "--top-p", 0.9, "--worst", 3)
+        result = run_json("eval", self.model, out, *flags)
+        self.assertEqual(result["data"], "built-in slices")
+        same, quantized = result["models"]
+        self.assertEqual(list(quantized["slices"]), ["code", "math", "multilingual", "prose"])
+        self.assertEqual([served["temperature"] for served in quantized["metrics"]["served"]], [0, 0.7])
+        self.assertEqual([served["total_variation_mean"]["value"] for served in same["metrics"]["served"]], [0, 0])
+        greedy, sampled = quantized["slices"]["code"]["served"]
+        self.assertNotIn("kl_mean", greedy)
+        self.assertGreater(sampled["total_variation_mean"]["value"], 0)
+        self.assertAlmostEqual(greedy["total_variation_mean"]["value"], 1 - quantized["slices"]["code"]["same_top"]["value"])
+        worst = [token["kl"] for token in quantized["worst_tokens"]]
+        self.assertEqual(worst, sorted(worst, reverse=True))
+        self.assertEqual((len(worst), worst[0]), (3, quantized["metrics"]["kl_max"]["value"]))
+        table = run("eval", out, *flags)
+        self.assertExit(table, 0, "")
+        self.assertIn("total variation", table.stdout)
+        for flag, value in (("--temperature", "3"), ("--temperature", "x"), ("--top-p", "0"), ("--top-k", "-1")):
+            self.assertExit(run("eval", out, "--reference", self.model, flag, value), 2, flag)
+
     def test_bad_data_is_refused(self):
         for name, content, code in (("short.txt", b"short", 65), ("bad.txt", b"\xff\xfe" * 500, 65), ("bad.jsonl", b"{\"text\": 1}\n", 65), ("data.parquet", b"x", 65)):
             (self.scratch / name).write_bytes(content)
