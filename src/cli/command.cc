@@ -1,5 +1,6 @@
 #include "cli/command.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -8,9 +9,12 @@
 #include <system_error>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -97,6 +101,19 @@ int ReportParse(const CLI::App& app, const CLI::ParseError& error) {
   return Report(UsageError(DescribeParseError(app, command, error), " (see ", page, ")"));
 }
 
+// Words of letters, digits and harmless signs stay as they are.
+std::string QuoteCommandLine(int argc, const char* const* argv) {
+  std::string line = "pith";
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view word = argv[i];
+    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-_./=,:@%+", c);
+    });
+    absl::StrAppend(&line, " ", plain ? std::string(word) : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'"));
+  }
+  return line;
+}
+
 }  // namespace
 
 int RunCommandLine(int argc, const char* const* argv) {
@@ -105,7 +122,7 @@ int RunCommandLine(int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", VersionText());
 
-  CommonOptions options;
+  CommonOptions options{.command_line = QuoteCommandLine(argc, argv)};
   CommandFunction chosen;
   for (const Command& command : Commands()) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);

@@ -23,6 +23,7 @@ struct CommonOptions {
   bool quiet = false;
   int threads = 0;  // 0: every usable CPU
   std::string log_level = "warn";
+  std::string command_line;  // as it was given, to be repeated: words quoted for a shell where they must be
 
   bool json_to_stdout() const { return json_path == "-"; }
 };

@@ -30,7 +30,9 @@ constexpr Command kCommands[] = {
      "  pith quantize smollm2-bf16 -o smollm2-w8a16 --scheme W8A16 --group-size channel --dry-run",
      SetupQuantize},
     {"eval", "measure quality against a reference: KL divergence, same-top rate, perplexity ratio",
-     "Example:\n  pith eval smollm2-w4a16 --reference smollm2-bf16 --data wiki.test.raw --limit 24", SetupEval},
+     "Examples:\n  pith eval smollm2-w4a16 --reference smollm2-bf16 --data wiki.test.raw --limit 24\n"
+     "  pith eval smollm2-w4a16 --reference smollm2-bf16 --gate gate.toml --attach --html report.html",
+     SetupEval},
     {"run", "complete one prompt",
      "Examples:\n  pith run smollm2-bf16 \"The capital of France is\"\n  echo \"Once upon\" | pith run smollm2-bf16", SetupRun},
     {"chat", "talk to a model in the terminal", "Example:\n  pith chat smollm2-w4a16 --temperature 0.2", SetupChat},

@@ -8,6 +8,7 @@
 #include "cli/model_bundle.h"
 #include "cli/model_path.h"
 #include "cli/prepack_cache_flag.h"
+#include "cli/quality_record.h"
 #include "cli/version.h"
 #include "eval/kl_divergence.h"
 #include "eval/quality_metrics.h"
@@ -15,7 +16,7 @@
 namespace pith {
 namespace {
 
-struct Options {
+struct EvalFlags {
   WeightOnlyActivation activations;
   std::string prepack_cache;
   std::vector<std::string> models;
@@ -26,6 +27,7 @@ struct Options {
   SamplingParams cuts;  // top_k and top_p at every temperature
   size_t worst = 10;
   uint64_t seed = 1;
+  QualityRecordOptions record;
 
   // What is compared as served; nothing unless a setting is asked for.
   std::vector<SamplingParams> served() const {
@@ -52,6 +54,18 @@ absl::Status CheckSameTokens(const ModelBundle& reference, const ModelBundle& mo
     }
   }
   return absl::OkStatus();
+}
+
+// Puts text to the ids of the worst tokens, and what stands before them.
+void AddTexts(OrderedJson& worst_tokens, const Corpus& corpus, const Tokenizer& tokenizer) {
+  constexpr int64_t kShownBefore = 24;  // tokens
+  for (OrderedJson& token : worst_tokens) {
+    const std::vector<int32_t>& ids = corpus.windows[token["window"].get<size_t>()].tokens;
+    const int64_t position = token["position"].get<int64_t>();
+    token["before"] = tokenizer.Decode({ids.begin() + std::max<int64_t>(0, position - kShownBefore), ids.begin() + position});
+    for (const char* key : {"token", "reference_top", "model_top"})
+      token[absl::StrCat(key, "_text")] = tokenizer.Decode({token[key].get<int32_t>()});
+  }
 }
 
 std::string WithInterval(const Estimate& e, int digits) {
@@ -93,9 +107,10 @@ std::string Table(const std::vector<std::string>& paths, const std::vector<Model
   return text;
 }
 
-absl::Status Run(const Options& options, const CommonOptions& common) {
+absl::Status RunEval(const EvalFlags& options, const CommonOptions& common) {
   ThreadPool pool(common.threads);
   // Whatever can be refused without weights is, before any are read.
+  ASSIGN_OR_RETURN(QualityRecord record, QualityRecord::Prepare(options.record, common.command_line));
   ASSIGN_OR_RETURN(ModelBundle reference, LoadModelFiles(options.reference));
   const absl::StatusOr<DecoderConfig> config = ParseDecoderConfig(reference.reader->config());
   if (!config.ok()) return Annotate(config.status(), options.reference);
@@ -124,34 +139,49 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   };
   ASSIGN_OR_RETURN(const auto scored, CompareModels(*reference.model, models, corpus, comparison, pool));
   progress.Finish();
-  const SummaryOptions summary = {.served = comparison.served, .worst = options.worst, .bootstrap = {.seed = options.seed}};
+  const auto with = [&](double confidence) {
+    return SummaryOptions{
+        .served = comparison.served, .worst = options.worst, .bootstrap = {.seed = options.seed, .confidence = confidence}};
+  };
   std::vector<ModelQuality> qualities;
   OrderedJson list = OrderedJson::array();
   for (size_t i = 0; i < models.size(); ++i) {
-    qualities.push_back(Summarize(scored[i], corpus, summary));
+    qualities.push_back(Summarize(scored[i], corpus, with(0.95)));
     OrderedJson entry = {{"path", options.models[i]},
                          {"data_path", models[i]->DataPathName()},
                          {"kv_cache", std::string(KvDtypeName(models[i]->KvSpecAs(options.kv_cache_dtype, 1).dtype))}};
     entry.update(ToJson(qualities.back(), corpus));
+    AddTexts(entry["worst_tokens"], corpus, *reference.tokenizer);
+    RETURN_IF_ERROR(record.Judge(reference,
+                                 {.bundle = &bundles[i],
+                                  .quality = &qualities.back(),
+                                  .at = {.context = options.context,
+                                         .kv_cache = entry["kv_cache"].get<std::string>(),
+                                         .data_path = entry["data_path"].get<std::string>()},
+                                  .quality_at = [&](double confidence) { return Summarize(scored[i], corpus, with(confidence)); }},
+                                 entry));
     list.push_back(std::move(entry));
   }
   if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Table(options.models, qualities)));
-  return WriteJsonResult(common, {{"reference", options.reference},
-                                  {"reference_data_path", reference.model->DataPathName()},
-                                  {"data", corpus.source},
-                                  {"context", options.context},
-                                  {"windows", corpus.windows.size()},
-                                  {"scored", options.score},
-                                  {"bos", corpus.bos},
-                                  {"seed", options.seed},
-                                  {"version", VersionText()},
-                                  {"models", list}});
+  OrderedJson result = {{"reference", options.reference},
+                        {"reference_data_path", reference.model->DataPathName()},
+                        {"data", corpus.source},
+                        {"context", options.context},
+                        {"windows", corpus.windows.size()},
+                        {"scored", options.score},
+                        {"bos", corpus.bos},
+                        {"seed", options.seed},
+                        {"version", VersionText()},
+                        {"models", list}};
+  const absl::Status verdict = record.Finish(reference, result);
+  RETURN_IF_ERROR(WriteJsonResult(common, std::move(result)));
+  return verdict;
 }
 
 }  // namespace
 
 CommandFunction SetupEval(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvalFlags>();
   app.add_option("models", options->models, "models to measure: directories or .gguf files")->required();
   app.add_option("--reference", options->reference, "the model they should equal")->required();
   app.add_option("--data", options->data,
@@ -173,11 +203,12 @@ CommandFunction SetupEval(CLI::App& app) {
   app.add_option("--worst", options->worst, "tokens with the largest KL to name in the JSON")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
+  AddQualityRecordFlags(app, options->record);
   AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   AddSeedFlag(app, options->seed, "seed of the bootstrap");
   AddActivationsFlag(app, options->activations);
   AddPrepackCacheFlag(app, options->prepack_cache);
-  return [options](const CommonOptions& common) { return Run(*options, common); };
+  return [options](const CommonOptions& common) { return RunEval(*options, common); };
 }
 
 }  // namespace pith
