@@ -1,9 +1,13 @@
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
+#include "base/interrupt.h"
+#include "base/log.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/activations_flag.h"
 #include "cli/commands.h"
+#include "cli/eval_table.h"
+#include "cli/eval_tasks.h"
 #include "cli/kv_cache_flag.h"
 #include "cli/model_bundle.h"
 #include "cli/model_path.h"
@@ -28,6 +32,7 @@ struct EvalFlags {
   size_t worst = 10;
   uint64_t seed = 1;
   QualityRecordOptions record;
+  TaskFlags tasks;
 
   // What is compared as served; nothing unless a setting is asked for.
   std::vector<SamplingParams> served() const {
@@ -68,113 +73,151 @@ void AddTexts(OrderedJson& worst_tokens, const Corpus& corpus, const Tokenizer& 
   }
 }
 
-std::string WithInterval(const Estimate& e, int digits) {
-  return absl::StrFormat("%.*f [%.*f, %.*f]", digits, e.value, digits, e.low, digits, e.high);
-}
+// One run, from files to figures. Its steps are called in this order.
+class EvalRun {
+ public:
+  EvalRun(const EvalFlags& flags, const CommonOptions& common) : flags_(flags), common_(common), pool_(common.threads) {}
 
-std::string Row(absl::string_view name, const QualityMetrics& m) {
-  return absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-9s %-24s %-24s %d\n", name, WithInterval(m.kl_mean, 5),
-                         absl::StrFormat("%.5f", m.kl_median.value), absl::StrFormat("%.4f", m.kl_p90.value),
-                         absl::StrFormat("%.3f", m.kl_p99.value), absl::StrFormat("%.3f", m.kl_p999.value),
-                         absl::StrFormat("%.2f", m.kl_max.value), WithInterval(m.same_top, 4), WithInterval(m.ppl_ratio, 4), m.kl_mean.n);
-}
-
-std::string ServedRows(absl::string_view name, const QualityMetrics& m) {
-  std::string text;
-  for (const ServedMetrics& served : m.served) {
-    text += absl::StrFormat("%-28s %-12g %-28s %-28s %-10s %s\n", name, served.params.temperature,
-                            WithInterval(served.total_variation_mean, 5), WithInterval(served.jensen_shannon_mean, 5),
-                            absl::StrFormat("%.5f", served.lost_mass_mean.value),
-                            served.params.greedy() ? "-" : WithInterval(served.kl_mean, 5));
+  absl::Status Run() {
+    // Whatever can be refused without weights is, before any are read.
+    ASSIGN_OR_RETURN(record_, QualityRecord::Prepare(flags_.record, common_.command_line));
+    RETURN_IF_ERROR(LoadFiles());
+    RETURN_IF_ERROR(LoadWeights(reference_, pool_, {}, flags_.prepack_cache));
+    for (ModelBundle& bundle : bundles_) RETURN_IF_ERROR(LoadWeights(bundle, pool_, flags_.activations, flags_.prepack_cache));
+    RETURN_IF_ERROR(CompareDistributions());
+    if (tasks_.has_value()) RETURN_IF_ERROR(AskQuestions());
+    return Report();
   }
-  return text;
-}
 
-std::string Table(const std::vector<std::string>& paths, const std::vector<ModelQuality>& qualities) {
-  std::string text = absl::StrFormat("%-28s %-28s %-9s %-9s %-9s %-9s %-9s %-24s %-24s %s\n", "model", "mean KL [95 %]", "median", "p90",
-                                     "p99", "p99.9", "max", "same top [95 %]", "perplexity ratio [95 %]", "tokens");
-  for (size_t i = 0; i < paths.size(); ++i) {
-    text += Row(ModelName(paths[i]), qualities[i].overall);
-    for (const auto& [slice, metrics] : qualities[i].slices) text += Row(absl::StrCat("  ", slice), metrics);
+ private:
+  absl::Status LoadFiles();
+  absl::Status CompareDistributions();
+  absl::Status AskQuestions();
+  absl::Status Report();
+  absl::StatusOr<OrderedJson> ModelEntry(size_t i);
+  BootstrapOptions Bootstrap(double confidence = 0.95) const { return {.seed = flags_.seed, .confidence = confidence}; }
+  ModelQuality QualityOf(size_t i, double confidence) const {
+    return Summarize(scored_[i], corpus_, {.served = flags_.served(), .worst = flags_.worst, .bootstrap = Bootstrap(confidence)});
   }
-  if (qualities.front().overall.served.empty()) return text;
-  text += absl::StrFormat("\n%-28s %-12s %-28s %-28s %-10s %s\n", "served", "temperature", "total variation [95 %]",
-                          "Jensen-Shannon [95 %]", "lost mass", "mean KL before cuts [95 %]");
-  for (size_t i = 0; i < paths.size(); ++i) {
-    text += ServedRows(ModelName(paths[i]), qualities[i].overall);
-    for (const auto& [slice, metrics] : qualities[i].slices) text += ServedRows(absl::StrCat("  ", slice), metrics);
-  }
-  return text;
-}
 
-absl::Status RunEval(const EvalFlags& options, const CommonOptions& common) {
-  ThreadPool pool(common.threads);
-  // Whatever can be refused without weights is, before any are read.
-  ASSIGN_OR_RETURN(QualityRecord record, QualityRecord::Prepare(options.record, common.command_line));
-  ASSIGN_OR_RETURN(ModelBundle reference, LoadModelFiles(options.reference));
-  const absl::StatusOr<DecoderConfig> config = ParseDecoderConfig(reference.reader->config());
-  if (!config.ok()) return Annotate(config.status(), options.reference);
-  RETURN_IF_ERROR(CheckContext(*config, options.context));
-  const CorpusOptions windows = {.context = options.context, .limit = options.limit};
-  ASSIGN_OR_RETURN(const Corpus corpus, options.data.empty() ? LoadBuiltinCorpus(*reference.tokenizer, windows)
-                                                             : LoadCorpus(options.data, *reference.tokenizer, windows));
-  std::vector<ModelBundle> bundles;
-  for (const std::string& path : options.models) {
+  const EvalFlags& flags_;
+  const CommonOptions& common_;
+  ThreadPool pool_;
+  QualityRecord record_;
+  ModelBundle reference_;
+  std::vector<ModelBundle> bundles_;
+  Corpus corpus_;
+  std::optional<TaskRunner> tasks_;
+  std::vector<std::vector<ScoredToken>> scored_;  // per model
+  std::vector<ModelQuality> qualities_;
+  std::vector<std::vector<TaskMeasurement>> answered_;  // per model, one per temperature
+};
+
+absl::Status EvalRun::LoadFiles() {
+  ASSIGN_OR_RETURN(reference_, LoadModelFiles(flags_.reference));
+  const absl::StatusOr<DecoderConfig> config = ParseDecoderConfig(reference_.reader->config());
+  if (!config.ok()) return Annotate(config.status(), flags_.reference);
+  RETURN_IF_ERROR(CheckContext(*config, flags_.context));
+  const Tokenizer& tokenizer = *reference_.tokenizer;
+  ASSIGN_OR_RETURN(std::vector<TaskItem> items, LoadTaskItems(flags_.data, flags_.limit, flags_.seed, flags_.tasks, tokenizer));
+  const CorpusOptions windows = {.context = flags_.context, .limit = flags_.limit};
+  auto corpus = flags_.data.empty() ? LoadBuiltinCorpus(tokenizer, windows) : LoadCorpus(flags_.data, tokenizer, windows);
+  if (absl::IsDataLoss(corpus.status()) && !items.empty()) {
+    spdlog::warn("{}: distributions are compared on the built-in slices, for there is no text to read: {}", flags_.data,
+                 std::string(corpus.status().message()));
+    corpus = LoadBuiltinCorpus(tokenizer, windows);
+  }
+  RETURN_IF_ERROR(corpus.status());
+  corpus_ = *std::move(corpus);
+  for (const std::string& path : flags_.models) {
     ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(path));
-    RETURN_IF_ERROR(CheckSameTokens(reference, bundle, corpus));
-    bundles.push_back(std::move(bundle));
+    RETURN_IF_ERROR(CheckSameTokens(reference_, bundle, corpus_));
+    bundles_.push_back(std::move(bundle));
   }
-  RETURN_IF_ERROR(LoadWeights(reference, pool, {}, options.prepack_cache));
+  if (items.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(tasks_, TaskRunner::Create(std::move(items), flags_.tasks, flags_.seed));
+  return absl::OkStatus();
+}
+
+absl::Status EvalRun::CompareDistributions() {
   std::vector<DecoderModel*> models;
-  for (ModelBundle& bundle : bundles) {
-    RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
-    models.push_back(bundle.model.get());
-  }
-  Progress progress("comparing", static_cast<int64_t>(corpus.windows.size()), "windows");
+  for (ModelBundle& bundle : bundles_) models.push_back(bundle.model.get());
+  Progress progress("comparing", static_cast<int64_t>(corpus_.windows.size()), "windows");
   ComparisonOptions comparison{
-      .score_all = options.score == "all", .chunk = options.chunk, .kv_cache_dtype = options.kv_cache_dtype, .served = options.served()};
+      .score_all = flags_.score == "all", .chunk = flags_.chunk, .kv_cache_dtype = flags_.kv_cache_dtype, .served = flags_.served()};
   comparison.progress = [&](int64_t done) {
     progress.Set(done);
     return CheckInterrupted();
   };
-  ASSIGN_OR_RETURN(const auto scored, CompareModels(*reference.model, models, corpus, comparison, pool));
+  ASSIGN_OR_RETURN(scored_, CompareModels(*reference_.model, models, corpus_, comparison, pool_));
   progress.Finish();
-  const auto with = [&](double confidence) {
-    return SummaryOptions{
-        .served = comparison.served, .worst = options.worst, .bootstrap = {.seed = options.seed, .confidence = confidence}};
-  };
-  std::vector<ModelQuality> qualities;
+  for (size_t i = 0; i < bundles_.size(); ++i) qualities_.push_back(QualityOf(i, 0.95));
+  return absl::OkStatus();
+}
+
+absl::Status EvalRun::AskQuestions() {
+  std::vector<float> temperatures = flags_.temperatures;
+  if (temperatures.empty()) temperatures.push_back(0);
+  answered_.resize(bundles_.size());
+  for (const float temperature : temperatures) {
+    ASSIGN_OR_RETURN(const std::vector<ItemResult> expected, tasks_->Ask(reference_, std::nullopt, temperature));
+    for (size_t i = 0; i < bundles_.size(); ++i) {
+      TaskMeasurement measurement = {.temperature = temperature, .items = tasks_->items(), .reference = expected};
+      ASSIGN_OR_RETURN(measurement.model, tasks_->Ask(bundles_[i], flags_.kv_cache_dtype, temperature));
+      measurement.context = tasks_->longest();
+      answered_[i].push_back(std::move(measurement));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OrderedJson> EvalRun::ModelEntry(size_t i) {
+  const DecoderModel& model = *bundles_[i].model;
+  const MeasurementConditions at = {.context = flags_.context,
+                                    .kv_cache = std::string(KvDtypeName(model.KvSpecAs(flags_.kv_cache_dtype, 1).dtype)),
+                                    .data_path = model.DataPathName()};
+  OrderedJson entry = {{"path", flags_.models[i]}, {"data_path", at.data_path}, {"kv_cache", at.kv_cache}};
+  entry.update(ToJson(qualities_[i], corpus_));
+  AddTexts(entry["worst_tokens"], corpus_, *reference_.tokenizer);
+  MeasuredModel measured = {.bundle = &bundles_[i], .quality = &qualities_[i], .at = at, .quality_at = [this, i](double confidence) {
+                              return QualityOf(i, confidence);
+                            }};
+  if (tasks_.has_value()) {
+    entry["tasks"] = OrderedJson::array();
+    for (const TaskMeasurement& measurement : answered_[i]) {
+      for (const OrderedJson& row : ToJson(measurement, Bootstrap())) entry["tasks"].push_back(row);
+      for (GateFigure& figure : MakeTaskFigures(measurement, at.kv_cache, at.data_path, Bootstrap()))
+        measured.tasks.push_back(std::move(figure));
+    }
+  }
+  RETURN_IF_ERROR(record_.Judge(reference_, measured, entry));
+  return entry;
+}
+
+absl::Status EvalRun::Report() {
+  std::vector<std::string> names;
   OrderedJson list = OrderedJson::array();
-  for (size_t i = 0; i < models.size(); ++i) {
-    qualities.push_back(Summarize(scored[i], corpus, with(0.95)));
-    OrderedJson entry = {{"path", options.models[i]},
-                         {"data_path", models[i]->DataPathName()},
-                         {"kv_cache", std::string(KvDtypeName(models[i]->KvSpecAs(options.kv_cache_dtype, 1).dtype))}};
-    entry.update(ToJson(qualities.back(), corpus));
-    AddTexts(entry["worst_tokens"], corpus, *reference.tokenizer);
-    RETURN_IF_ERROR(record.Judge(reference,
-                                 {.bundle = &bundles[i],
-                                  .quality = &qualities.back(),
-                                  .at = {.context = options.context,
-                                         .kv_cache = entry["kv_cache"].get<std::string>(),
-                                         .data_path = entry["data_path"].get<std::string>()},
-                                  .quality_at = [&](double confidence) { return Summarize(scored[i], corpus, with(confidence)); }},
-                                 entry));
+  for (size_t i = 0; i < bundles_.size(); ++i) {
+    names.push_back(ModelName(flags_.models[i]));
+    ASSIGN_OR_RETURN(OrderedJson entry, ModelEntry(i));
     list.push_back(std::move(entry));
   }
-  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Table(options.models, qualities)));
-  OrderedJson result = {{"reference", options.reference},
-                        {"reference_data_path", reference.model->DataPathName()},
-                        {"data", corpus.source},
-                        {"context", options.context},
-                        {"windows", corpus.windows.size()},
-                        {"scored", options.score},
-                        {"bos", corpus.bos},
-                        {"seed", options.seed},
+  if (!common_.json_to_stdout()) {
+    RETURN_IF_ERROR(PrintResult(QualityTable(names, qualities_)));
+    if (tasks_.has_value()) RETURN_IF_ERROR(PrintResult("\n" + TaskTable(names, answered_, Bootstrap())));
+  }
+  OrderedJson result = {{"reference", flags_.reference},
+                        {"reference_data_path", reference_.model->DataPathName()},
+                        {"data", corpus_.source},
+                        {"context", flags_.context},
+                        {"windows", corpus_.windows.size()},
+                        {"scored", flags_.score},
+                        {"bos", corpus_.bos},
+                        {"seed", flags_.seed},
                         {"version", VersionText()},
                         {"models", list}};
-  const absl::Status verdict = record.Finish(reference, result);
-  RETURN_IF_ERROR(WriteJsonResult(common, std::move(result)));
+  const absl::Status verdict = record_.Finish(reference_, result);
+  RETURN_IF_ERROR(WriteJsonResult(common_, std::move(result)));
   return verdict;
 }
 
@@ -187,7 +230,9 @@ CommandFunction SetupEval(CLI::App& app) {
   app.add_option("--data", options->data,
                  "text to measure on: a .txt, .raw, .utf8 or .jsonl file, or a folder of them; without it, the built-in slices");
   app.add_option("--context", options->context, "tokens per window")->check(CLI::Range(2, 1 << 20))->capture_default_str();
-  app.add_option("--limit", options->limit, "windows per slice; 0: all")->check(CLI::Range(0, 1 << 30))->capture_default_str();
+  app.add_option("--limit", options->limit, "windows of each slice, and with --tasks questions of each file; 0: all")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
   app.add_option("--score", options->score,
                  "positions scored in each window: second-half (each with at least half a window of context) or all")
       ->check(CLI::IsMember({"second-half", "all"}))
@@ -203,12 +248,13 @@ CommandFunction SetupEval(CLI::App& app) {
   app.add_option("--worst", options->worst, "tokens with the largest KL to name in the JSON")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
+  AddTaskFlags(app, options->tasks);
   AddQualityRecordFlags(app, options->record);
   AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   AddSeedFlag(app, options->seed, "seed of the bootstrap");
   AddActivationsFlag(app, options->activations);
   AddPrepackCacheFlag(app, options->prepack_cache);
-  return [options](const CommonOptions& common) { return RunEval(*options, common); };
+  return [options](const CommonOptions& common) { return EvalRun(*options, common).Run(); };
 }
 
 }  // namespace pith

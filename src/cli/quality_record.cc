@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "cli/version.h"
 #include "eval/html_report.h"
+#include "eval/task_figures.h"
 
 namespace pith {
 namespace {
@@ -74,7 +75,9 @@ absl::Status QualityRecord::Judge(const ModelBundle& reference, const MeasuredMo
   };
   std::vector<GateResult> results;
   if (!gate_.empty()) {
-    results = ApplyGate(gate_, MakeGateFigures(*model.quality, model.at, quality_at));
+    std::vector<GateFigure> figures = MakeGateFigures(*model.quality, model.at, quality_at);
+    figures.insert(figures.end(), model.tasks.begin(), model.tasks.end());
+    results = ApplyGate(gate_, figures);
     entry["gate"] = ToJson(results);
     const absl::Status status = GateStatus(results);
     if (!status.ok()) refusals_.push_back(absl::StrCat(model.bundle->name, ": ", status.message()));
@@ -92,6 +95,7 @@ absl::Status QualityRecord::Attach(const ModelBundle& reference, const MeasuredM
   Evidence evidence = {.artifact_sha256 = sha256};
   ASSIGN_OR_RETURN(evidence.reference_sha256, ReferenceFingerprint(reference));
   evidence.records = MakeEvidenceRecords(*model.quality, model.at);
+  for (EvidenceRecord& record : MakeEvidenceRecords(model.tasks)) evidence.records.push_back(std::move(record));
   SetVerdicts(results, absl::MakeSpan(evidence.records));
   for (EvidenceRecord& record : evidence.records) {
     record.command = command_line_;

@@ -31,11 +31,13 @@ struct MeasuredModel {
   const ModelQuality* quality = nullptr;
   MeasurementConditions at;
   std::function<ModelQuality(double confidence)> quality_at;
+  std::vector<GateFigure> tasks;  // of questions that were asked
 };
 
 // One run of `pith eval`: Prepare before the work, Judge for each model, Finish when the figures are printed.
 class QualityRecord {
  public:
+  QualityRecord() = default;  // judges by nothing and writes nothing
   // Reads the gate, and checks that the report can be written. Errors: those of ReadGate, kPermissionDenied.
   static absl::StatusOr<QualityRecord> Prepare(const QualityRecordOptions& options, const std::string& command_line);
 

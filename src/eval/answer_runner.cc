@@ -68,7 +68,7 @@ class TaskRun {
   };
 
   absl::StatusOr<bool> Known(int64_t index, const std::string& key) {
-    if (options_.store == nullptr) return false;
+    if (options_.store == nullptr || !options_.reuse) return false;
     ASSIGN_OR_RETURN(std::optional<Json> stored, options_.store->Find(key));
     if (!stored.has_value()) return false;
     results_[static_cast<size_t>(index)] = *std::move(stored);

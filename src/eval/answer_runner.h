@@ -41,6 +41,7 @@ struct AnswerOptions {
   // What the answers depend on besides: fingerprint of the model, data path, KV cache format. Part of the keys in the store.
   std::string model_id;
   ResultStore* store = nullptr;  // nullptr: nothing is kept
+  bool reuse = true;             // what the store has is taken; false: everything is asked anew, and replaces it
   // Called after each answer with those that are done, those taken from the store among them; an error ends the run. May be empty.
   std::function<absl::Status(int64_t done)> progress;
 };

@@ -25,6 +25,7 @@ AnswerOptions OptionsFor(const AnsweringModel& model, const TaskEvaluationOption
           .stop_token_ids = model.stop_token_ids,
           .model_id = model.id,
           .store = options.store,
+          .reuse = options.reuse,
           .progress = options.progress};
 }
 

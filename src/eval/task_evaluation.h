@@ -34,6 +34,7 @@ struct TaskEvaluationOptions {
   const CodeSandbox* sandbox = nullptr;  // needed by items with a unit test
   int scoring_threads = 2;               // unit tests that run side by side
   ResultStore* store = nullptr;
+  bool reuse = true;                                   // as AnswerOptions::reuse
   std::function<absl::Status(int64_t done)> progress;  // answers, as AnswerOptions::progress
 };
 
