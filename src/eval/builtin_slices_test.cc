@@ -5,10 +5,12 @@
 
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/test_util.h"
+#include "eval/tasks/task_file.h"
 
 namespace pith {
 namespace {
@@ -41,6 +43,24 @@ TEST(BuiltinSlicesTest, EverySliceHasSixtyRowsOrMoreAndEveryRowIsJson) {
   }
   ASSERT_EQ(count.size(), 4u);
   for (const auto& [name, rows] : count) EXPECT_GE(rows, 60) << name;
+}
+
+TEST(BuiltinSlicesTest, WhatIsNoTextIsATaskOfItsSlice) {
+  std::map<absl::string_view, std::string> format;
+  for (const BuiltinSlice& slice : BuiltinSlices()) {
+    if (absl::EndsWith(slice.file, ".text.jsonl")) continue;
+    const auto task = ParseTaskFile(std::string(slice.file), slice.rows);
+    ASSERT_TRUE(task.ok()) << task.status();
+    format[slice.file] = task->format;
+    EXPECT_GE(task->items.size(), 60u) << slice.file;
+    for (const TaskItem& item : task->items) {
+      EXPECT_EQ(item.slice, slice.name) << item.id;
+      EXPECT_EQ(item.language.empty(), slice.name != "multilingual") << item.id;
+    }
+  }
+  EXPECT_EQ(format["code.jsonl"], "humaneval");
+  EXPECT_EQ(format["math.jsonl"], "user");
+  EXPECT_EQ(format["multilingual.jsonl"], "user");
 }
 
 }  // namespace

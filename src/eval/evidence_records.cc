@@ -41,7 +41,7 @@ void VisitFigures(const ModelQuality& quality, const MeasurementConditions& at,
     }
     for (const ServedMetrics& served : metrics->served) {
       if (HasCuts(served.params)) continue;
-      conditions.temperature = served.params.temperature;
+      conditions.temperature = DecimalSetting(served.params.temperature);
       for (const ServedFigure& figure : kServedFigures) {
         if ((served.*figure.estimate).n == 0) continue;  // greedy decoding has no KL
         conditions.metric = std::string(figure.metric);

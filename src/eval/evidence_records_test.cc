@@ -17,8 +17,8 @@ QualityMetrics Metrics(double kl, double half = 0.01) {
   ServedMetrics greedy = {.total_variation_mean = Of(0.1, half)},
                 warm = {.kl_mean = Of(2 * kl, half), .total_variation_mean = Of(0.2, half)}, cut = warm;
   greedy.params.temperature = 0;
-  warm.params.temperature = 0.5f;
-  cut.params.temperature = 0.5f;
+  warm.params.temperature = 0.1f;
+  cut.params.temperature = 0.1f;
   cut.params.top_p = 0.9f;
   metrics.served = {greedy, warm, cut};
   return metrics;
@@ -41,7 +41,7 @@ TEST(EvidenceRecords, OnePerFigureAndSliceWithoutWhatHasNoNumberOrNoPlace) {
   EXPECT_EQ(records[4].conditions.metric, "total_variation_mean");
   EXPECT_EQ(records[4].conditions.temperature, 0.0);
   EXPECT_EQ(records[5].conditions.metric, "served_kl_mean");
-  EXPECT_EQ(records[5].conditions.temperature, 0.5);
+  EXPECT_EQ(records[5].conditions.temperature, 0.1);  // what a gate's "temperature = 0.1" is compared with
   EXPECT_EQ(records[7].conditions.slice, "code");
   EXPECT_EQ(records[7].value, 0.2);
   EXPECT_FALSE(records[7].conditions.temperature.has_value());

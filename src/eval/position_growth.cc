@@ -9,41 +9,40 @@
 namespace pith {
 namespace {
 
-// What a least-squares line needs to know of a set of points; sets add up.
+// Sums over the points of one document.
 struct Moments {
   double n = 0, x = 0, y = 0, xx = 0, xy = 0;
 
-  void Add(const Moments& other, double times) {
-    n += times * other.n;
-    x += times * other.x;
-    y += times * other.y;
-    xx += times * other.xx;
-    xy += times * other.xy;
-  }
-  // NaN when all x are equal, but for rounding.
-  double Slope() const {
-    const double variance = n * xx - x * x;
-    return variance > 1e-9 * n * xx ? (n * xy - x * y) / variance : std::nan("");
-  }
+  // Around the document's own means; 0 when all x are equal, but for rounding.
+  double SumXx() const { return n * xx - x * x > 1e-9 * n * xx ? xx - x * x / n : 0; }
+  double SumXy() const { return SumXx() > 0 ? xy - x * y / n : 0; }
 };
 
 Estimate EstimateSlope(absl::Span<const PositionValue> values, const std::vector<int64_t>& documents, const BootstrapOptions& options) {
   std::vector<Moments> moments(static_cast<size_t>(documents.back()) + 1);
-  Moments all;
   for (const PositionValue& value : values) {
     const double x = std::log2(static_cast<double>(value.position));
-    const Moments point = {.n = 1, .x = x, .y = value.value, .xx = x * x, .xy = x * value.value};
-    moments[static_cast<size_t>(value.document)].Add(point, 1);
-    all.Add(point, 1);
+    Moments& document = moments[static_cast<size_t>(value.document)];
+    document.n += 1;
+    document.x += x;
+    document.y += value.value;
+    document.xx += x * x;
+    document.xy += x * value.value;
   }
-  const double slope = all.Slope();
-  if (std::isnan(slope)) return {};
-  return BootstrapDocuments({&slope, 1}, static_cast<int64_t>(values.size()), documents, options,
-                            [&](absl::Span<const int> weights, absl::Span<double> results) {
-                              Moments drawn;
-                              for (size_t d = 0; d < weights.size(); ++d) drawn.Add(moments[d], weights[d]);
-                              results[0] = drawn.Slope();
-                            })[0];
+  const auto slope = [&](absl::Span<const int> weights) {  // of none: each document once
+    double xx = 0, xy = 0;
+    for (size_t d = 0; d < moments.size(); ++d) {
+      const double weight = weights.empty() ? 1.0 : weights[d];
+      if (moments[d].n == 0 || weight == 0) continue;
+      xx += weight * moments[d].SumXx();
+      xy += weight * moments[d].SumXy();
+    }
+    return xx > 0 ? xy / xx : std::nan("");
+  };
+  const double value = slope({});
+  if (std::isnan(value)) return {};
+  return BootstrapDocuments({&value, 1}, static_cast<int64_t>(values.size()), documents, options,
+                            [&](absl::Span<const int> weights, absl::Span<double> results) { results[0] = slope(weights); })[0];
 }
 
 }  // namespace

@@ -23,8 +23,9 @@ struct PositionBin {
 };
 
 struct PositionGrowth {
-  // Least-squares slope of the values over log2(position): by how much the mean grows when the context doubles. An interval above 0 says
-  // that the error grows with length. No slope (n = 0) when all values have the same position.
+  // Least-squares slope of the values over log2(position) that all documents share, each with a level of its own (else documents that are
+  // both short and hard would look like growth): by how much the mean grows when the context doubles. An interval above 0 says that the
+  // error grows with length. No slope (n = 0) when no document has values at two positions.
   Estimate slope_per_doubling;
   std::vector<PositionBin> bins;  // [2^k, 2^(k+1) - 1], ascending, those with values
 };

@@ -49,10 +49,21 @@ TEST(MeasureGrowthTest, OnePositionOrNoneHasNoSlope) {
   EXPECT_EQ(MeasureGrowth(std::vector<PositionValue>{{1, 0, 512}, {2, 1, 512}}, {}).slope_per_doubling.n, 0);
   EXPECT_EQ(MeasureGrowth({}, {}).slope_per_doubling.n, 0);
   EXPECT_TRUE(MeasureGrowth({}, {}).bins.empty());
-  // Two documents of one position each: draws that take one of them twice have no slope and are left out.
-  const PositionGrowth two = MeasureGrowth(std::vector<PositionValue>{{1, 0, 2}, {3, 1, 4}}, {});
-  EXPECT_NEAR(two.slope_per_doubling.low, 2.0, 1e-12);
-  EXPECT_NEAR(two.slope_per_doubling.high, 2.0, 1e-12);
+  EXPECT_EQ(MeasureGrowth(std::vector<PositionValue>{{1, 0, 2}, {3, 1, 4}}, {}).slope_per_doubling.n, 0);
+  // Draws of the document with one position alone have no slope and are left out.
+  const PositionGrowth growth = MeasureGrowth(std::vector<PositionValue>{{1, 0, 2}, {3, 1, 4}, {5, 1, 8}}, {});
+  EXPECT_NEAR(growth.slope_per_doubling.low, 2.0, 1e-12);
+  EXPECT_NEAR(growth.slope_per_doubling.high, 2.0, 1e-12);
+}
+
+TEST(MeasureGrowthTest, DocumentsThatAreShortAndHardAreNoGrowth) {
+  std::vector<PositionValue> values;
+  for (int64_t document = 0; document < 6; ++document) {
+    for (int64_t position = 1; position <= (document % 2 == 0 ? 8 : 512); position *= 2) {
+      values.push_back({document % 2 == 0 ? 9.0 : 1.0, document, position});
+    }
+  }
+  EXPECT_NEAR(MeasureGrowth(values, {}).slope_per_doubling.value, 0.0, 1e-12);
 }
 
 TEST(MeasureGrowthTest, AnErrorThatDoesNotGrowIsSaidNotToAbout95PercentOfTheTime) {

@@ -1,5 +1,9 @@
 #include "eval/quality_metrics.h"
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+
 namespace pith {
 namespace {
 
@@ -69,10 +73,10 @@ QualityMetrics SummarizeTokens(absl::Span<const ScoredToken> tokens, const Corpu
 
 // Settings that are off are left out.
 OrderedJson ToJson(const ServedMetrics& m) {
-  OrderedJson json = {{"temperature", m.params.temperature}};
+  OrderedJson json = {{"temperature", DecimalSetting(m.params.temperature)}};
   if (m.params.top_k > 0) json["top_k"] = m.params.top_k;
-  if (m.params.top_p < 1) json["top_p"] = m.params.top_p;
-  if (m.params.min_p > 0) json["min_p"] = m.params.min_p;
+  if (m.params.top_p < 1) json["top_p"] = DecimalSetting(m.params.top_p);
+  if (m.params.min_p > 0) json["min_p"] = DecimalSetting(m.params.min_p);
   if (!m.params.greedy()) {
     json["kl_mean"] = ToJson(m.kl_mean);
     json["kl_p99"] = ToJson(m.kl_p99);
@@ -87,6 +91,12 @@ OrderedJson ToJson(const ServedMetrics& m) {
 }
 
 }  // namespace
+
+double DecimalSetting(float setting) {
+  double value = 0;
+  CHECK(absl::SimpleAtod(absl::StrCat(setting), &value));
+  return value;
+}
 
 ModelQuality Summarize(absl::Span<const ScoredToken> tokens, const Corpus& corpus, const SummaryOptions& options) {
   ModelQuality quality{.overall = SummarizeTokens(tokens, corpus, options)};

@@ -23,6 +23,9 @@ struct ServedMetrics {
   Estimate jensen_shannon_mean, total_variation_mean, total_variation_p99, lost_mass_mean, added_mass_mean;
 };
 
+// A float setting as it was written: 0.1, where the float's own value is 0.100000001. What figures are filed and looked up under.
+double DecimalSetting(float setting);
+
 // Figures of one model over some windows. KL in nats.
 struct QualityMetrics {
   Estimate kl_mean, kl_median, kl_p90, kl_p99, kl_p999, kl_max, same_top, ppl_ratio, ppl, ppl_reference, delta_p_mean, delta_p_rms;

@@ -65,12 +65,12 @@ TEST(SummarizeTest, FiguresByHand) {
 TEST(SummarizeTest, JsonHasWhatScriptsReadAndKlOnlyWhereItHasAMeaning) {
   const Scored scored({{0.1, 0.2}, {0.3, 0.4}, {0.5, 0.9}});
   const ModelQuality quality = Summarize(scored.tokens, scored.corpus,
-                                         {.served = {{.temperature = 0.5f, .top_k = 9}, {.temperature = 0}}, .worst = 1});
+                                         {.served = {{.temperature = 0.7f, .top_k = 9}, {.temperature = 0}}, .worst = 1});
   const OrderedJson json = ToJson(quality, scored.corpus);
   EXPECT_EQ(json.at("metrics").at("kl_p999").at("value"), 0.9);
   EXPECT_EQ(json.at("slices").at("a").at("kl_mean").at("n"), 4);
   const OrderedJson& served = json.at("metrics").at("served");
-  EXPECT_EQ(served[0].at("temperature"), 0.5);
+  EXPECT_EQ(served[0].at("temperature"), 0.7);
   EXPECT_EQ(served[0].at("top_k"), 9);
   EXPECT_TRUE(served[0].contains("kl_mean"));
   EXPECT_FALSE(served[0].contains("top_p"));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "eval/long_context_text.h"
 #include "tokenizer/utf8.h"
 
 namespace pith {
@@ -24,48 +25,9 @@ constexpr int64_t kAnswerTokens = 64, kTokensPerVariable = 16;
 constexpr char kPlainEnd[] = "\nAnswer:";  // of running text
 constexpr int kMaxFits = 12;               // tries to reach a length; each is closer
 
-// Sentences that say nothing of numbers, keys or variables.
-constexpr absl::string_view kOwnFiller[] = {
-    "The path follows the river until the trees stand closer together.",
-    "In the morning the windows of the bakery are white with steam.",
-    "Nobody had swept the leaves from the steps of the library.",
-    "A grey cat slept on the wall and did not look up when the bell rang.",
-    "The train was late, so they talked about the weather and the price of bread.",
-    "On the far side of the lake a light went on and off again.",
-    "She folded the map, put it back into the drawer and closed the shutters.",
-    "The old clock in the hall had stopped long before the house was sold.",
-    "Rain ran down the gutter and into the barrel behind the shed.",
-    "He liked to read the newspaper from the last page to the first.",
-    "Between the stones of the yard grew moss and a little thyme.",
-    "The children built a dam of branches, and the stream went around it.",
-    "Somebody played the piano in the next street, slowly and not very well.",
-    "The ferry turned in the harbour and its wake rocked the small boats.",
-    "They carried the table outside because the evening was warm.",
-    "In winter the road to the pass is closed and the inn has no guests.",
-    "The gardener cut the hedge in a straight line and went home.",
-    "A letter lay under the door, but it was meant for the neighbours.",
-    "The market smelled of oranges, fish and wet wood.",
-    "From the tower one could see the fields and the smoke of the brickworks.",
-    "The teacher wiped the board and opened all the windows.",
-    "Snow fell the whole night, and in the morning the gate would not open.",
-    "He repaired the chair with glue and a piece of string.",
-    "The orchestra tuned its instruments while people looked for their seats.",
-    "A dog barked twice behind the fence and then lost interest.",
-    "The soup was too hot, so they waited and looked at the pictures on the wall.",
-    "Along the coast the wind has bent all the pines towards the land.",
-    "She painted the door green, as it had been before the war.",
-    "The postman leaned his bicycle against the fountain and drank.",
-    "Under the bridge the water is deep and almost black.",
-    "The museum keeps the shoes of a giant and the hat of a queen.",
-    "When the lamp went out they lit a candle and went on playing cards.",
-};
-
-constexpr absl::string_view kAdjectives[] = {"amber", "brisk",  "calm",   "dusty",  "early",  "faint",  "gentle", "hollow",
-                                             "ivory", "jolly",  "kindly", "lively", "mellow", "narrow", "olive",  "patient",
-                                             "quiet", "rustic", "silver", "tidy",   "upper",  "velvet", "woven",  "young"};
-constexpr absl::string_view kNouns[] = {"anchor", "basket", "candle", "dragon",  "engine",   "feather", "garden",  "hammer",
-                                        "island", "jacket", "kettle", "lantern", "mirror",   "needle",  "orchard", "pebble",
-                                        "quarry", "ribbon", "saddle", "tunnel",  "umbrella", "valley",  "window",  "yard"};
+constexpr absl::string_view kAdjectives[] = {"brisk",  "calm",   "dusty",  "early",  "faint",  "gentle",  "hollow",
+                                             "jolly",  "kindly", "lively", "mellow", "narrow", "patient", "quiet",
+                                             "rustic", "tidy",   "upper",  "woven",  "young"};
 
 struct Filler {
   std::vector<std::string> sentences;
@@ -99,7 +61,7 @@ std::vector<std::string> SplitSentences(absl::string_view text) {
 absl::StatusOr<Filler> MakeFiller(const LongContextOptions& options, const CountTokens& count) {
   Filler filler;
   if (options.filler.empty()) {
-    for (const absl::string_view sentence : kOwnFiller) filler.sentences.emplace_back(sentence);
+    for (const absl::string_view sentence : FillerSentences()) filler.sentences.emplace_back(sentence);
   } else {
     if (!IsValidUtf8(options.filler)) return BadFileError("filler: expected UTF-8, found other bytes");
     filler.sentences = SplitSentences(options.filler);
@@ -132,7 +94,7 @@ template <typename Draw> std::string DrawNew(absl::flat_hash_set<std::string>* t
 }
 
 std::string RandomKey(RandomStream& random) {
-  return absl::StrCat(kAdjectives[random.Below(std::size(kAdjectives))], " ", kNouns[random.Below(std::size(kNouns))]);
+  return absl::StrCat(kAdjectives[random.Below(std::size(kAdjectives))], " ", KeyWords()[random.Below(KeyWords().size())]);
 }
 
 Puzzle MakeNeedles(int64_t distractors, double depth, RandomStream& random) {
