@@ -8,6 +8,9 @@
 #include <filesystem>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/test_util.h"
@@ -194,35 +197,31 @@ TEST_P(CodeSandboxTest, NoSockets) {
 }
 
 TEST_P(CodeSandboxTest, OtherProcessesAreOutOfReach) {
-  ExpectDone(
-      "import os, signal, resource\n"
+  const std::string program =
+      "import ctypes, os, signal, resource\n"
       "def refused(f):\n"
       "    try: f()\n"
       "    except OSError: return\n"
       "    os._exit(9)\n"
-      "refused(lambda: os.kill(" +
-      std::to_string(getpid()) +
-      ", 0))\n"
-      "refused(lambda: os.kill(" +
-      std::to_string(getpid()) +
-      ", signal.SIGKILL))\n"
+      "refused(lambda: os.kill(PID, 0))\n"
+      "refused(lambda: os.kill(PID, signal.SIGKILL))\n"
       "refused(lambda: os.kill(-1, signal.SIGKILL))\n"
       "refused(lambda: os.killpg(os.getpgid(0), signal.SIGKILL))\n"
-      "refused(lambda: resource.prlimit(" +
-      std::to_string(getppid()) +
-      ", resource.RLIMIT_NOFILE, (1, 1)))\n"
-      "refused(lambda: open('/proc/" +
-      std::to_string(getpid()) +
-      "/mem', 'rb').read(1))\n"
-      "refused(lambda: open('/proc/" +
-      std::to_string(getpid()) +
-      "/environ', 'rb').read(1)) if os.getuid() else None\n"
-      "import ctypes\n"
+      "refused(lambda: resource.prlimit(PID, resource.RLIMIT_NOFILE, (1, 1)))\n"
+      "refused(lambda: open('/proc/PID/mem', 'r+b'))\n"
       "c = ctypes.CDLL(None)\n"
-      "assert c.unshare(0x10000000) == -1 and c.ptrace(16, " +
-      std::to_string(getpid()) +
-      ", 0, 0) == -1\n"
-      "assert c.mount(b'none', b'/', b'tmpfs', 0, None) == -1 and c.setuid(12345) == -1\n");
+      "assert c.unshare(0x10000000) == -1 and c.ptrace(16, PID, 0, 0) == -1\n"
+      "assert c.mount(b'none', b'/', b'tmpfs', 0, None) == -1 and c.setuid(12345) == -1\n";
+  ExpectDone(absl::StrReplaceAll(program, {{"PID", absl::StrCat(getpid())}}));
+}
+
+TEST_P(CodeSandboxTest, NamespacesHideMemoryAndEnvironmentOfOthers) {
+  const auto sandbox = Make();
+  ASSERT_TRUE(sandbox.ok());
+  if (absl::StrContains(sandbox->isolation(), "without writing")) GTEST_SKIP() << "a user may read what belongs to the same user";
+  for (const char* file : {"mem", "environ", "maps"}) {
+    EXPECT_EQ(Run(absl::StrCat("open('/proc/", getpid(), "/", file, "', 'rb').read(1)")).code, 1) << file;
+  }
 }
 
 TEST_P(CodeSandboxTest, InheritsNothing) {
