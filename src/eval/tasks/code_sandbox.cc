@@ -148,7 +148,7 @@ namespace {
 // The caller's side of one run.
 class RunningProgram {
  public:
-  RunningProgram(int64_t kept_bytes) : kept_bytes_(static_cast<size_t>(kept_bytes)) {}
+  explicit RunningProgram(int64_t kept_bytes) : kept_bytes_(static_cast<size_t>(kept_bytes)) {}
 
   absl::Status Start(SandboxPlan plan, absl::string_view program) {
     RETURN_IF_ERROR(directory_.Make());
