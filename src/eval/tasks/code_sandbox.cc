@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -147,7 +148,7 @@ namespace {
 // The caller's side of one run.
 class RunningProgram {
  public:
-  RunningProgram(int64_t kept_bytes) : kept_bytes_(static_cast<size_t>(kept_bytes)) {}
+  explicit RunningProgram(int64_t kept_bytes) : kept_bytes_(static_cast<size_t>(kept_bytes)) {}
 
   absl::Status Start(SandboxPlan plan, absl::string_view program) {
     RETURN_IF_ERROR(directory_.Make());
@@ -241,7 +242,7 @@ absl::StatusOr<SandboxRun> CodeSandbox::Setup::Run(absl::string_view program, st
   const int status = report.wait_status;
   run.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
   // The limit of CPU time kills as the limit of wall time does.
-  const bool out_of_cpu = WIFSIGNALED(status) && run.seconds >= static_cast<double>(limits.cpu_seconds);
+  const bool out_of_cpu = WIFSIGNALED(status) && run.code == SIGKILL && run.seconds >= static_cast<double>(limits.cpu_seconds);
   run.outcome = report.timed_out != 0 || out_of_cpu ? SandboxOutcome::kTimedOut
                 : WIFSIGNALED(status)               ? SandboxOutcome::kSignalled
                                                     : SandboxOutcome::kExited;

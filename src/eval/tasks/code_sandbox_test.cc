@@ -3,11 +3,19 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/test_util.h"
@@ -194,35 +202,22 @@ TEST_P(CodeSandboxTest, NoSockets) {
 }
 
 TEST_P(CodeSandboxTest, OtherProcessesAreOutOfReach) {
-  ExpectDone(
-      "import os, signal, resource\n"
+  const std::string program =
+      "import ctypes, os, signal, resource\n"
       "def refused(f):\n"
       "    try: f()\n"
       "    except OSError: return\n"
       "    os._exit(9)\n"
-      "refused(lambda: os.kill(" +
-      std::to_string(getpid()) +
-      ", 0))\n"
-      "refused(lambda: os.kill(" +
-      std::to_string(getpid()) +
-      ", signal.SIGKILL))\n"
+      "refused(lambda: os.kill(PID, 0))\n"
+      "refused(lambda: os.kill(PID, signal.SIGKILL))\n"
       "refused(lambda: os.kill(-1, signal.SIGKILL))\n"
       "refused(lambda: os.killpg(os.getpgid(0), signal.SIGKILL))\n"
-      "refused(lambda: resource.prlimit(" +
-      std::to_string(getppid()) +
-      ", resource.RLIMIT_NOFILE, (1, 1)))\n"
-      "refused(lambda: open('/proc/" +
-      std::to_string(getpid()) +
-      "/mem', 'rb').read(1))\n"
-      "refused(lambda: open('/proc/" +
-      std::to_string(getpid()) +
-      "/environ', 'rb').read(1)) if os.getuid() else None\n"
-      "import ctypes\n"
+      "refused(lambda: resource.prlimit(PID, resource.RLIMIT_NOFILE, (1, 1)))\n"
+      "refused(lambda: open('/proc/PID/mem', 'r+b'))\n"
       "c = ctypes.CDLL(None)\n"
-      "assert c.unshare(0x10000000) == -1 and c.ptrace(16, " +
-      std::to_string(getpid()) +
-      ", 0, 0) == -1\n"
-      "assert c.mount(b'none', b'/', b'tmpfs', 0, None) == -1 and c.setuid(12345) == -1\n");
+      "assert c.unshare(0x10000000) == -1 and c.ptrace(16, PID, 0, 0) == -1\n"
+      "assert c.mount(b'none', b'/', b'tmpfs', 0, None) == -1 and c.setuid(12345) == -1\n";
+  ExpectDone(absl::StrReplaceAll(program, {{"PID", absl::StrCat(getpid())}}));
 }
 
 TEST_P(CodeSandboxTest, InheritsNothing) {
@@ -291,8 +286,49 @@ TEST_P(CodeSandboxTest, AnInterruptKillsTheProgram) {
   EXPECT_TRUE(absl::IsCancelled(run.status())) << run.status();
 }
 
+// The supervising process, an orphan then, ends only after the program has.
+TEST_P(CodeSandboxTest, TheEndOfTheCallerKillsTheProgram) {
+  if (!FileExists(absl::StrCat("/proc/self/task/", getpid(), "/children"))) GTEST_SKIP() << "needs a kernel that lists children";
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t caller = fork();
+  ASSERT_GE(caller, 0);
+  if (caller == 0) {
+    const auto sandbox = Make({.cpu_seconds = 60, .wall_seconds = 100});
+    // A child of the trivial program's run is gone by now: the next one is the run that counts.
+    if (sandbox.ok() && raise(SIGSTOP) == 0) (void)sandbox->RunPython("import time\ntime.sleep(90)\n");
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(caller, &status, WUNTRACED), caller);
+  ASSERT_TRUE(WIFSTOPPED(status)) << "no sandbox";
+  kill(caller, SIGCONT);
+  const std::string children = absl::StrCat("/proc/", caller, "/task/", caller, "/children");
+  const auto has_child = [&] {
+    std::ifstream list(children);
+    pid_t child = 0;
+    return static_cast<bool>(list >> child);
+  };
+  while (!has_child()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  kill(caller, SIGKILL);
+  ASSERT_EQ(waitpid(caller, &status, 0), caller);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_GT(waitpid(-1, &status, 0), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Isolation, CodeSandboxTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Namespaces" : "FilterOnly"; });
+
+TEST(CodeSandboxNamespaceTest, MemoryAndEnvironmentOfOthersAreHidden) {
+  const auto sandbox = CodeSandbox::Create({.limits = kShort});
+  ASSERT_TRUE(sandbox.ok()) << sandbox.status();
+  if (absl::StrContains(sandbox->isolation(), "without writing")) GTEST_SKIP() << "needs a kernel that permits user namespaces";
+  for (const char* file : {"mem", "environ", "maps"}) {
+    const auto run = sandbox->RunPython(absl::StrCat("open('/proc/", getpid(), "/", file, "', 'rb').read(1)"));
+    EXPECT_EQ(run->code, 1) << file;
+  }
+}
 
 TEST(CodeSandboxCreateTest, AMissingInterpreterIsNamed) {
   const auto sandbox = CodeSandbox::Create({.python = "/nowhere/python3"});

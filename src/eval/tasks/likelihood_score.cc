@@ -30,6 +30,24 @@ std::string FirstWord(absl::string_view text) {
   return word;
 }
 
+// Of valid UTF-8: bytes that begin a character.
+double CountCharacters(absl::string_view text) {
+  return static_cast<double>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+// The first of the largest values offered.
+struct Largest {
+  int64_t index = -1;
+  double value = 0;
+
+  void Offer(int64_t i, double offered) {
+    if (index >= 0 && !(offered > value)) return;
+    index = i;
+    value = offered;
+  }
+};
+
 }  // namespace
 
 absl::StatusOr<ChoiceScore> ScoreChoice(const TaskItem& item, absl::Span<const ContinuationLikelihood> likelihoods) {
@@ -40,19 +58,24 @@ absl::StatusOr<ChoiceScore> ScoreChoice(const TaskItem& item, absl::Span<const C
                     item.gold);
   }
   ChoiceScore score;
-  double best = -std::numeric_limits<double>::infinity(), best_normalized = best, best_other = best;
+  Largest sum, per_character, per_byte;
+  double best_other = -std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < n; ++i) {
     const double value = likelihoods[i].log_probability;
     if (std::isnan(value) || item.choices[i].empty()) {
       return BugError(item.id, ": choice ", i, ": expected a text and its log-probability, found ", value);
     }
-    const double normalized = value / static_cast<double>(item.choices[i].size());
-    if (score.picked < 0 || value > best) best = value, score.picked = i;
-    if (score.picked_normalized < 0 || normalized > best_normalized) best_normalized = normalized, score.picked_normalized = i;
+    sum.Offer(i, value);
+    per_character.Offer(i, value / CountCharacters(item.choices[i]));
+    per_byte.Offer(i, value / static_cast<double>(item.choices[i].size()));
     if (i != item.gold) best_other = std::max(best_other, value);
   }
+  score.picked = sum.index;
+  score.picked_per_character = per_character.index;
+  score.picked_per_byte = per_byte.index;
   score.correct = score.picked == item.gold;
-  score.correct_normalized = score.picked_normalized == item.gold;
+  score.correct_per_character = score.picked_per_character == item.gold;
+  score.correct_per_byte = score.picked_per_byte == item.gold;
   score.margin = likelihoods[item.gold].log_probability - best_other;
   return score;
 }

@@ -1,8 +1,9 @@
 // Scores of items that are judged by the likelihood of given text: multiple choice and LAMBADA. Pure functions of log-probabilities.
 //
-// Conventions of lm-evaluation-harness: the log-probability of a choice is the sum over its tokens after the prompt; `accuracy` takes the
-// largest sum, `accuracy_normalized` (acc_norm) the largest sum per byte of the choice without the delimiter before it. Ties go to the
-// first. Sources: Brown et al. 2020 (GPT-3), section 2.4; Paperno et al. 2016 (LAMBADA).
+// Conventions of lm-evaluation-harness: the log-probability of a choice is the sum over its tokens after the prompt; `acc` takes the
+// largest sum, `acc_norm` the largest sum per character of the choice without the delimiter before it (its documents say per byte, its code
+// counts characters; `acc_bytes` is per byte). Ties go to the first. Sources: Brown et al. 2020 (GPT-3), section 2.4; Paperno et al. 2016
+// (LAMBADA).
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct ContinuationLikelihood {
 };
 
 struct ChoiceScore {
-  int64_t picked = -1, picked_normalized = -1;  // index of the choice
-  bool correct = false, correct_normalized = false;
+  int64_t picked = -1, picked_per_character = -1, picked_per_byte = -1;           // index of the choice
+  bool correct = false, correct_per_character = false, correct_per_byte = false;  // acc, acc_norm, acc_bytes
   double margin = 0;  // log-probability of the gold choice less that of the best other one, in nats; above 0 when correct
 };
 

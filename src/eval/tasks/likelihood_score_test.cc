@@ -12,22 +12,26 @@ TaskItem Choice(std::vector<std::string> choices, int64_t gold) {
   return {.id = "q", .match = MatchKind::kChoice, .choices = std::move(choices), .gold = gold};
 }
 
-TEST(LikelihoodScoreTest, SumsAndSumsPerByteCanPickDifferentChoices) {
-  // Per byte: -1.0, -0.5, -2/3.
+TEST(LikelihoodScoreTest, SumsAndSumsPerLengthCanPickDifferentChoices) {
+  // Per byte and character: -1.0, -0.5, -5/6.
   const auto score = ScoreChoice(Choice({"ab", "abcdefgh", "abc"}, 1), {{-2.0}, {-4.0}, {-2.5}});
   ASSERT_TRUE(score.ok()) << score.status();
   EXPECT_EQ(score->picked, 0);
-  EXPECT_EQ(score->picked_normalized, 1);
+  EXPECT_EQ(score->picked_per_character, 1);
+  EXPECT_EQ(score->picked_per_byte, 1);
   EXPECT_FALSE(score->correct);
-  EXPECT_TRUE(score->correct_normalized);
+  EXPECT_TRUE(score->correct_per_character);
+  EXPECT_TRUE(score->correct_per_byte);
   EXPECT_DOUBLE_EQ(score->margin, -2.0);
 }
 
-TEST(LikelihoodScoreTest, LengthsAreBytesAndTiesGoToTheFirst) {
+TEST(LikelihoodScoreTest, CharactersAreNotBytesAndTiesGoToTheFirst) {
   const auto score = ScoreChoice(Choice({"\u00e9\u00e9", "abc"}, 0), {{-3.0}, {-3.0}});
   EXPECT_EQ(score->picked, 0);
-  EXPECT_EQ(score->picked_normalized, 0);  // -3/4 against -3/3
+  EXPECT_EQ(score->picked_per_character, 1);  // -3/2 against -3/3
+  EXPECT_EQ(score->picked_per_byte, 0);       // -3/4 against -3/3
   EXPECT_TRUE(score->correct);
+  EXPECT_FALSE(score->correct_per_character);
   EXPECT_EQ(score->margin, 0);
   const double never = -std::numeric_limits<double>::infinity();
   EXPECT_EQ(ScoreChoice(Choice({"a", "b"}, 1), {{never}, {never}})->picked, 0);

@@ -81,6 +81,15 @@ struct Puzzle {
   std::vector<std::string> answers;
   MatchKind match = MatchKind::kContains;
   int64_t max_tokens = kAnswerTokens;
+
+  // Sentences with their depths; those of one depth keep their order.
+  void Hide(std::vector<std::pair<double, std::string>> placed) {
+    std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& [depth, sentence] : placed) {
+      depths.push_back(depth);
+      hidden.push_back(std::move(sentence));
+    }
+  }
 };
 
 std::string RandomNumber(RandomStream& random) { return absl::StrCat(1'000'000 + random.Below(9'000'000)); }
@@ -108,13 +117,11 @@ Puzzle MakeNeedles(int64_t distractors, double depth, RandomStream& random) {
         &taken, [&] { return taken.size() < 400 ? RandomKey(random) : absl::StrCat(RandomKey(random), " ", random.Below(100'000)); });
     const std::string number = DrawNew(&taken, [&] { return RandomNumber(random); });
     needles.emplace_back(i == 0 ? depth : random.Uniform(), absl::StrCat("The secret number of the ", key, " is ", number, "."));
-    if (i == 0) asked = key, puzzle.answers = {number};
+    if (i > 0) continue;
+    asked = key;
+    puzzle.answers = {number};
   }
-  std::sort(needles.begin(), needles.end());
-  for (auto& [at, sentence] : needles) {
-    puzzle.depths.push_back(at);
-    puzzle.hidden.push_back(std::move(sentence));
-  }
+  puzzle.Hide(std::move(needles));
   puzzle.introduction =
       distractors > 0
           ? "Secret numbers of several things are hidden in the following text. Remember them: one of them will be asked for at the end."
@@ -149,11 +156,7 @@ Puzzle MakeChains(int64_t chains, int64_t hops, RandomStream& random) {
     }
     if (chain == 0) asked = value;
   }
-  std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [at, sentence] : placed) {
-    puzzle.depths.push_back(at);
-    puzzle.hidden.push_back(std::move(sentence));
-  }
+  puzzle.Hide(std::move(placed));
   puzzle.match = MatchKind::kContainsAll;
   puzzle.max_tokens = kAnswerTokens + kTokensPerVariable * (hops + 1);
   puzzle.introduction = "Assignments of variables are hidden in the following text. Follow the values that they hand on.";

@@ -26,9 +26,24 @@ size_t BehindMarker(const std::u32string& text, const std::u32string& word) {
   return std::u32string::npos;
 }
 
-size_t BehindLast(const std::u32string& text, const std::u32string& mark) {
+// The number directly behind the last "####" that has one there: a heading of markdown begins with the same mark.
+std::optional<NumberToken> BehindHashes(const std::u32string& text, const NumberCustoms& customs) {
+  const std::u32string mark = U"####", padding = U" \t*$";
+  for (size_t at = text.rfind(mark); at != std::u32string::npos; at = at == 0 ? std::u32string::npos : text.rfind(mark, at - 1)) {
+    const size_t begin = text.find_first_not_of(padding, at + mark.size());
+    const auto token = NextNumber(text, at + mark.size(), customs);
+    if (token.has_value() && token->begin <= begin) return token;
+  }
+  return std::nullopt;
+}
+
+// The first number between the braces of the last \boxed{}.
+std::optional<NumberToken> InsideBox(const std::u32string& text, const NumberCustoms& customs) {
+  const std::u32string mark = U"\\boxed{";
   const size_t at = text.rfind(mark);
-  return at == std::u32string::npos ? at : at + mark.size();
+  if (at == std::u32string::npos) return std::nullopt;
+  const auto token = NextNumber(text, at + mark.size(), customs);
+  return token.has_value() && token->begin < text.find('}', at + mark.size()) ? token : std::nullopt;
 }
 
 }  // namespace
@@ -49,10 +64,11 @@ std::vector<CanonicalNumber> FinalNumber(absl::string_view text, absl::string_vi
   const std::u32string folded = FoldDigits(plain);
   const LanguageCustoms& spoken = CustomsOf(language);
   const NumberCustoms customs{.decimal_comma = spoken.decimal_comma, .myriads = spoken.code == "ja" || spoken.code == "zh"};
+  if (const auto token = BehindHashes(folded, customs); token.has_value()) return token->readings;
+  if (const auto token = InsideBox(folded, customs); token.has_value()) return token->readings;
   const std::u32string lower = Lower(folded);
-  const size_t marks[] = {BehindLast(folded, U"####"), BehindLast(folded, U"\\boxed{"),
-                          BehindMarker(lower, Lower(FoldDigits(spoken.answer_word))), BehindMarker(lower, U"answer")};
-  for (const size_t mark : marks) {
+  for (const std::u32string& word : {Lower(FoldDigits(spoken.answer_word)), std::u32string(U"answer")}) {
+    const size_t mark = BehindMarker(lower, word);
     if (mark == std::u32string::npos) continue;
     if (const auto token = NextNumber(folded, mark, customs); token.has_value()) return token->readings;
   }

@@ -1,8 +1,9 @@
 // Exact comparison of numbers in generated text, as GSM8K and MGSM are scored.
 //
-// The number that counts is, in this order: the first after the last "####" (GSM8K), the first inside the last \boxed{}, the first after
-// the last "Answer:" (in the language of the item or in English), else the last number of the text. Thousands separators, currency signs
-// and digits of other scripts are understood; numbers are compared as decimals, so 18, 18.0 and $18.00 are equal and nothing is rounded.
+// The number that counts is, in this order: the one behind the last "####" that a number follows (GSM8K), the first inside the last
+// \boxed{}, the first after the last "Answer:" (in the language of the item or in English), else the last number of the text. Thousands
+// separators, currency signs and digits of other scripts are understood; numbers are compared as decimals, so 18, 18.0 and $18.00 are equal
+// and nothing is rounded.
 // Source: Cobbe et al. 2021 (GSM8K), Shi et al. 2022 (MGSM); deviations in docs/tasks.md.
 #pragma once
 

@@ -53,6 +53,10 @@ TEST(NumberMatchTest, MarksOfTheAnswerComeFirst) {
   EXPECT_THAT(FinalNumber("The answer is 5 + 3 = 8", ""), ElementsAre("8"));  // no colon, no mark
   EXPECT_THAT(FinalNumber("it is 12\nAnswer: twelve", ""), ElementsAre("12"));
   EXPECT_THAT(FinalNumber("it is 12\n####", ""), ElementsAre("12"));
+  EXPECT_THAT(FinalNumber("#### Step 3: add\n5 + 3 = 8", ""), ElementsAre("8"));  // a heading
+  EXPECT_THAT(FinalNumber("#### **$-8**\n#### Note\n9", ""), ElementsAre("-8"));
+  EXPECT_THAT(FinalNumber("\\boxed{x} = 3, then 4", ""), ElementsAre("4"));
+  EXPECT_THAT(FinalNumber("\\boxed{5", ""), ElementsAre("5"));
   EXPECT_THAT(FinalNumber("Antwort: 4 Eier von 9", "de"), ElementsAre("4"));
   EXPECT_THAT(FinalNumber("R\u00e9ponse : 4 sur 9", "fr"), ElementsAre("4"));
   EXPECT_THAT(FinalNumber("\u7b54\u6848\uff1a4\uff0c\u51719", "zh"), ElementsAre("4"));

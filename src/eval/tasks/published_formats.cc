@@ -65,7 +65,7 @@ absl::StatusOr<TaskQuestion> ReadGsm8k(const TaskRecord& record, const std::stri
   read.item.messages = {{"user", absl::StrCat(question,
                                               "\n\nSolve the problem step by step. On the last line, write \"#### \" and then "
                                               "only the number.")}};
-  read.solution = WithoutCalculator(answer);
+  read.solution = read.solution_message = WithoutCalculator(answer);
   return read;
 }
 
@@ -77,7 +77,8 @@ absl::StatusOr<TaskQuestion> ReadMgsm(const TaskRecord& record, const std::strin
   ASSIGN_OR_RETURN(TaskQuestion read, NumberQuestion(record.fields[0], record.fields[1], customs));
   read.item.language = language;
   read.item.messages = {{"user", absl::StrCat(record.fields[0], "\n\n", customs.instruction)}};
-  read.solution = absl::StrCat(customs.answer_word, ": ", record.fields[1]);
+  read.solution = record.fields[1];
+  read.solution_message = absl::StrCat(customs.answer_word, ": ", record.fields[1]);
   return read;
 }
 

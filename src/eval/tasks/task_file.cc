@@ -107,7 +107,7 @@ class TaskFileBuilder {
     if (rows_ <= options_.shots) {
       absl::StrAppend(&examples_, item.prompt, " ", question.solution, "\n\n");
       turns_.push_back(item.messages.back());
-      turns_.push_back({"assistant", std::move(question.solution)});
+      turns_.push_back({"assistant", std::move(question.solution_message)});
       return absl::OkStatus();
     }
     item.prompt.insert(0, examples_);

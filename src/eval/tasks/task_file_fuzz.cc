@@ -28,7 +28,7 @@ void CheckItem(const pith::TaskItem& item) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view content(reinterpret_cast<const char*>(data), size);
-  const auto file = pith::ParseTaskFile("file", content, {.limit = 100});
+  const auto file = pith::ParseTaskFile("file", content, {.limit = 8});
   (void)pith::RecognizeTaskFormat(content);
   if (!file.ok()) {
     CHECK(absl::IsDataLoss(file.status()));

@@ -70,6 +70,9 @@ TEST(TaskFileTest, MgsmIsAskedInItsLanguage) {
   EXPECT_THAT(file.items[0].messages[0].content, HasSubstr("\"Antwort: \""));
   EXPECT_THAT(file.items[0].answers, ElementsAre("2125"));
   EXPECT_THAT(file.items[1].answers, ElementsAre("-3"));
+  const TaskFile shots = Parse("Wie viel ist das und die?\t2\nWie viel ist der?\t3\n", {.shots = 1});
+  EXPECT_EQ(shots.items[0].prompt, "Frage: Wie viel ist das und die?\nAntwort: 2\n\nFrage: Wie viel ist der?\nAntwort:");
+  EXPECT_EQ(shots.items[0].messages[1], (ChatMessage{"assistant", "Antwort: 2"}));
   EXPECT_THAT(Refusal("a\t1\nb\tc\td\n"), StartsWith("f:2: expected a question and a number, found 3 fields"));
   EXPECT_THAT(Refusal("a\t1\n\nb\tten\n"), StartsWith("f:3: answer: expected a number, found \"ten\""));
 }

@@ -11,7 +11,8 @@ namespace pith {
 // A record as a question. `item.id` may be empty: it is numbered then.
 struct TaskQuestion {
   TaskItem item;
-  std::string solution;  // what a solved example writes after item.prompt and as the answer of item.messages; formats with shots only
+  // Of formats with shots: what a solved example writes after item.prompt, and as the answer to item.messages.
+  std::string solution, solution_message;
 };
 
 struct TaskFormat {

@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_replace.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/test_util.h"
+#include "eval/tasks/task_file.h"
+#include "eval/tasks/task_records.h"
+
 namespace pith {
 namespace {
 
@@ -30,6 +37,21 @@ TEST(TaskScoreTest, NumbersSayWhatWasCompared) {
   EXPECT_EQ(ScoreAnswer(german, "80.000", nullptr)->extracted, "80000 or 80");
   EXPECT_EQ(Value({.match = MatchKind::kNumber, .answers = {"2", "3"}}, "It is 3."), 1);
   EXPECT_EQ(Value({.match = MatchKind::kNumber, .answers = {"2"}}, "two"), 0);
+}
+
+// The worked solutions that GSM8K publishes, with their mark and, by the last number, without.
+TEST(TaskScoreTest, PublishedSolutionsOfGsm8kAreRight) {
+  const auto content = ReadFile(SharedPath("data/gsm8k/test_a.jsonl"));
+  if (!content.ok()) GTEST_SKIP() << "needs the shared evaluation data (set PITH_SHARED_DIR)";
+  const auto file = ParseTaskFile("gsm8k", *content);
+  ASSERT_TRUE(file.ok()) << file.status();
+  RecordReader reader(*content);
+  for (size_t i = 0; i < file->items.size(); ++i) {
+    const std::string solution = *GetString((**reader.Next()).object, "answer");
+    EXPECT_EQ(Value(file->items[i], solution), 1) << solution;
+    EXPECT_EQ(Value(file->items[i], absl::StrReplaceAll(solution, {{"####", "So it is"}})), 1) << solution;
+    EXPECT_EQ(Value(file->items[i], solution + "1"), 0) << solution;
+  }
 }
 
 TEST(TaskScoreTest, CodeIsRun) {

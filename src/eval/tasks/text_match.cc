@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxExpressionBytes = 4096;
 constexpr size_t kMaxNestedGroups = 100;
-constexpr uint32_t kMaxMatchSteps = 5'000'000;  // of backtracking: a fraction of a second
+constexpr uint32_t kMaxMatchSteps = 1'000'000;  // of backtracking: milliseconds
 constexpr uint32_t kMaxHeapKib = 64 << 10;
 
 std::string ReasonOf(int error) {
