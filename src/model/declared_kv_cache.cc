@@ -10,8 +10,6 @@
 namespace pith {
 namespace {
 
-constexpr float kLargestKvScale = 0x1p100f;
-
 // The tensor's values, one per KV head; nullopt when neither name is there.
 absl::StatusOr<std::optional<std::vector<float>>> ReadScales(const ArtifactReader& reader, const DecoderConfig& config,
                                                              const WeightMap& map, int64_t layer, absl::string_view part) {

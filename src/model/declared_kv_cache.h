@@ -19,6 +19,8 @@
 
 namespace pith {
 
+constexpr float kLargestKvScale = 0x1p100f;  // the smallest is kKvSmallest
+
 // Static scales of one layer, in the sense of KvAppendParams.
 struct KvScales {
   std::vector<float> key, value;  // [num_kv_heads] each
