@@ -25,6 +25,16 @@ void ObserveKeys(const ForwardPass& pass, int64_t rows) {
   pass.observer->OnKeysValues(keys, keys + layout.keys, layout.row, rows);
 }
 
+// Keys without what they have in common.
+void CenterKeys(const ForwardPass& pass, int64_t layer, float* keys, int64_t stride, int64_t rows) {
+  if (pass.key_centers == nullptr) return;
+  const std::vector<float>& center = (*pass.key_centers)[static_cast<size_t>(layer)];
+  for (int64_t r = 0; r < rows; ++r) {
+    float* key = keys + r * stride;
+    for (size_t i = 0; i < center.size(); ++i) key[i] -= center[i];
+  }
+}
+
 // Query and key norms, RoPE, and the append to the cache, for rows [begin, end) of the batch.
 void PrepareKeys(const DecoderLayer& layer, ForwardPass& pass, int64_t begin, int64_t end) {
   const DecoderConfig& config = pass.config;
@@ -36,6 +46,7 @@ void PrepareKeys(const DecoderLayer& layer, ForwardPass& pass, int64_t begin, in
   }
   layer.rotary->Run(pass.context, qkv, layout.row, end - begin, config.num_heads + config.num_kv_heads, config.head_dim,
                     pass.workspace.positions().data() + begin);
+  CenterKeys(pass, layer.index, qkv + layout.queries, layout.row, end - begin);
   AppendKeys(pass, layer.index, begin, end);
 }
 

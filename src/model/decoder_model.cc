@@ -10,6 +10,7 @@
 #include "model/architectures/architecture.h"
 #include "model/declared_kv_cache.h"
 #include "model/forward_pass.h"
+#include "model/key_centers.h"
 #include "model/pass_profile.h"
 #include "model/prepack_binding.h"
 #include "model/weight_binding.h"
@@ -52,6 +53,7 @@ class LoadedDecoderModel : public DecoderModel {
   const ComputeContext context_;
   std::array<AttentionSelection, kNumKvDtypes> attention_;  // by KvDtype
   DeclaredKvCache declared_kv_;
+  std::vector<std::vector<float>> key_centers_;  // by layer; empty: none
   BoundDecoder decoder_;
   Workspace workspace_;
   LayerObserver* observer_ = nullptr;
@@ -62,6 +64,7 @@ absl::Status LoadedDecoderModel::Bind(const ArtifactReader& reader, const LoadOp
   ASSIGN_OR_RETURN(const Architecture* architecture, FindArchitecture(config_.model_type));
   ASSIGN_OR_RETURN(const WeightMap map, MakeWeightMap(reader, architecture->norms));
   ASSIGN_OR_RETURN(declared_kv_, ReadDeclaredKvCache(reader, config_, map));
+  ASSIGN_OR_RETURN(key_centers_, ReadKeyCenters(reader, config_, map));
   PrepackCacheReport ignored;
   PrepackCacheReport& report = options.prepack_report != nullptr ? *options.prepack_report : ignored;
   ASSIGN_OR_RETURN(decoder_, BindWithPrepackCache(reader, config_, map, context_, options.progress, options.prepack_cache, report));
@@ -104,6 +107,7 @@ void LoadedDecoderModel::Run(const ForwardBatch& batch, KvStorage& kv, float* lo
   for (const AttentionPlan& plan : plans) workspace_.ReserveAttentionStates(plan.state_floats);
   ForwardPass pass{context_, config_, batch, kv, workspace_, attention_[static_cast<size_t>(kv.spec().dtype)], plans, observer_, profiler_};
   if (kv.spec().dtype == declared_kv_.dtype && !declared_kv_.scales.empty()) pass.kv_scales = &declared_kv_.scales;
+  if (kv.spec().dtype != KvDtype::kBf16 && !key_centers_.empty()) pass.key_centers = &key_centers_;
   if (profiler_ != nullptr) profiler_->BeginPass();
   decoder_.embedding.Run(context_, batch.token_ids, config_.embedding_scale, workspace_.hidden(), config_.hidden_size);
   ProfileEmbedding(pass, decoder_.embedding);

@@ -70,6 +70,7 @@ struct ForwardPass {
   LayerObserver* observer = nullptr;
   Profiler* profiler = nullptr;
   const std::vector<KvScales>* kv_scales = nullptr;  // by layer; null: scales of the cache, if it has any, are found at run time
+  const std::vector<std::vector<float>>* key_centers = nullptr;  // by layer (key_centers.h); null: keys are stored as they are
 };
 
 }  // namespace pith
