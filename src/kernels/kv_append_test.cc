@@ -78,8 +78,7 @@ void ExpectRowsInTheirBlocks(KvDtype dtype, bool with_static_scales) {
   for (const AppendShape& s : kShapes) {
     const int64_t blocks = (s.first_position + s.num_rows + s.block_size - 1) / s.block_size;
     const int64_t token_bytes = s.head_dim * KvElementBytes(dtype);
-    const int64_t head_stride = s.block_size * (token_bytes + KvScaleBytes(dtype)) + 12,
-                  block_stride = s.num_kv_heads * head_stride + 8;
+    const int64_t head_stride = s.block_size * (token_bytes + KvScaleBytes(dtype)) + 12, block_stride = s.num_kv_heads * head_stride + 8;
     std::vector<int32_t> table;
     for (int64_t b = 0; b < blocks; ++b) table.push_back(static_cast<int32_t>(blocks - 1 - b));
     const int64_t key_stride = s.num_kv_heads * s.head_dim + 1, value_stride = key_stride + 4;

@@ -19,18 +19,18 @@ using testing::HasSubstr;
 constexpr int64_t kHeads = 2, kHeadDim = 16;
 
 Json ConfigWithFp8Cache(const std::string& strategy) {
-  return {{"model_type", "qwen2"},
-          {"vocab_size", 50},
-          {"hidden_size", 32},
-          {"intermediate_size", 64},
-          {"num_hidden_layers", 2},
-          {"num_attention_heads", 4},
-          {"num_key_value_heads", kHeads},
-          {"head_dim", kHeadDim},
-          {"max_position_embeddings", 128},
-          {"tie_word_embeddings", true},
-          {"quantization_config",
-           {{"kv_cache_scheme", {{"num_bits", 8}, {"type", "float"}, {"strategy", strategy}, {"symmetric", true}}}}}};
+  return {
+      {"model_type", "qwen2"},
+      {"vocab_size", 50},
+      {"hidden_size", 32},
+      {"intermediate_size", 64},
+      {"num_hidden_layers", 2},
+      {"num_attention_heads", 4},
+      {"num_key_value_heads", kHeads},
+      {"head_dim", kHeadDim},
+      {"max_position_embeddings", 128},
+      {"tie_word_embeddings", true},
+      {"quantization_config", {{"kv_cache_scheme", {{"num_bits", 8}, {"type", "float"}, {"strategy", strategy}, {"symmetric", true}}}}}};
 }
 
 // Scales that cover what random weights give; those of layer 1 and of values are other numbers than those of layer 0 and of keys.
@@ -117,7 +117,9 @@ TEST_F(DeclaredKvCacheTest, BrokenScalesAreNamed) {
   const std::string name = "model.layers.1.self_attn.v_scale";
   EXPECT_THAT(message([&](auto& artifact) { artifact.Erase(name); }),
               HasSubstr(name + ": expected a scale, since there is a model.layers.0.self_attn.k_scale, found none"));
-  EXPECT_THAT(message([&](auto& artifact) { artifact.Set(name, {3}, {1, 1, 1}); }),
+  EXPECT_THAT(message([&](auto& artifact) {
+                artifact.Set(name, {3}, {1, 1, 1});
+              }),
               HasSubstr(name + ": expected 1 scale or 2 (KV heads), found [3]"));
   for (const float bad : {0.0f, -1.0f, NAN, INFINITY, 0x1p-101f}) {
     EXPECT_THAT(message([&](auto& artifact) { artifact.Set(name, {2}, {1, bad}); }), HasSubstr(name + ": expected scales from 2^-100 to"));

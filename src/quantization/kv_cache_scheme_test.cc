@@ -18,14 +18,16 @@ TEST(KvCacheScheme, EveryRowIsFoundByNameAndByItsArguments) {
     EXPECT_EQ(row.NeedsCalibration(), row.args.type == QuantizationType::kFloat) << row.name;
   }
   EXPECT_EQ(FindKvCacheScheme("FP8-HEAD")->args.strategy, QuantizationStrategy::kAttnHead);
-  EXPECT_EQ(ToJson(FindKvCacheScheme("fp8")->args), *ParseJson(R"({"num_bits": 8, "type": "float", "symmetric": true, "strategy": "tensor"})"));
+  EXPECT_EQ(ToJson(FindKvCacheScheme("fp8")->args),
+            *ParseJson(R"({"num_bits": 8, "type": "float", "symmetric": true, "strategy": "tensor"})"));
 }
 
 TEST(KvCacheScheme, NamesTheKnownOnes) {
   const absl::Status name = FindKvCacheScheme("fp4").status();
   EXPECT_EQ(name.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(name.message()),
-              HasSubstr("\"fp4\": not known; known are fp8 (fp8 static per tensor), fp8-head (fp8 static per attn_head), int8 (int8 dynamic"));
+  EXPECT_THAT(
+      std::string(name.message()),
+      HasSubstr("\"fp4\": not known; known are fp8 (fp8 static per tensor), fp8-head (fp8 static per attn_head), int8 (int8 dynamic"));
   const absl::Status args = FindKvCacheScheme(QuantizationArgs{}).status();
   EXPECT_THAT(std::string(args.message()), HasSubstr("a KV cache of int8 static per tensor is not supported"));
   EXPECT_THAT(std::string(FindKvCacheScheme(QuantizationArgs{.symmetric = false}).status().message()), HasSubstr("asymmetric int8"));
