@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "artifact/conversion.h"
 #include "artifact/module_names.h"
 #include "base/status.h"
 #include "quantization/quantization_config.h"
@@ -59,7 +60,7 @@ absl::Status Explain(const QuantizationConfig& config, const std::string& module
 
 std::string ConfigCoverage::Describe() const {
   std::vector<std::string> parts;
-  int64_t total = untargeted;
+  int64_t total = untargeted + by_kv_cache_scheme;
   for (const auto& [name, count] : by_group) {
     total += count;
     parts.push_back(absl::StrCat(count, " by ", name));
@@ -68,9 +69,10 @@ std::string ConfigCoverage::Describe() const {
     total += count;
     parts.push_back(absl::StrCat(count, " by ignore \"", entry, "\""));
   }
+  if (by_kv_cache_scheme > 0) parts.push_back(absl::StrCat(by_kv_cache_scheme, " by kv_cache_scheme"));
   if (untargeted > 0) parts.push_back(absl::StrCat(untargeted, " not targeted"));
   if (problems.empty()) return absl::StrCat("all ", total, " tensors explained once: ", absl::StrJoin(parts, ", "));
-  return absl::StrCat(problems.size(), " modules not explained once: ", problems[0], problems.size() > 1 ? ", ..." : "");
+  return absl::StrCat(problems.size(), " not explained once: ", problems[0], problems.size() > 1 ? ", ..." : "");
 }
 
 absl::StatusOr<std::optional<ConfigCoverage>> ReadConfigCoverage(const ArtifactReader& reader) {
@@ -78,17 +80,18 @@ absl::StatusOr<std::optional<ConfigCoverage>> ReadConfigCoverage(const ArtifactR
   if (stored == nullptr) return std::optional<ConfigCoverage>();
   ASSIGN_OR_RETURN(const QuantizationConfig config, ParseQuantizationConfig(*stored));
   std::map<std::string, int64_t> tensors;  // of a module: the parts of its weight, its bias
-  int64_t others = 0;                      // of no module with a weight: scales of the KV cache
+  ConfigCoverage coverage;
   for (const TensorInfo& tensor : reader.Tensors()) {
     const std::string module(SplitTensorName(tensor.name).first);
-    if (reader.HasWeight(module)) {
+    if (IsKvScale(tensor.name)) {
+      ++(config.kv_cache_scheme.has_value() ? coverage.by_kv_cache_scheme : coverage.untargeted);
+      if (!config.kv_cache_scheme.has_value()) coverage.problems.push_back(absl::StrCat(tensor.name, ": a scale without kv_cache_scheme"));
+    } else if (reader.HasWeight(module)) {
       ++tensors[module];
     } else {
-      ++others;
+      ++coverage.untargeted;
     }
   }
-  ConfigCoverage coverage;
-  coverage.untargeted = others;
   for (const std::string& name : reader.WeightNames()) {
     ASSIGN_OR_RETURN(const TensorInfo info, reader.DescribeWeight(name));
     RETURN_IF_ERROR(Explain(config, name, info.quantized.has_value(), tensors[name], coverage));

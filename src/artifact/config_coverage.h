@@ -16,6 +16,7 @@ namespace pith {
 struct ConfigCoverage {
   std::map<std::string, int64_t> by_group;   // tensors of modules that a group targets, by the group's name
   std::map<std::string, int64_t> by_ignore;  // of modules that an ignore entry leaves alone, by the entry (the first that matches)
+  int64_t by_kv_cache_scheme = 0;            // scales of the KV cache
   int64_t untargeted = 0;                    // of modules that no target means
   std::vector<std::string> problems;         // "model.layers.0.mlp.up_proj: targeted by group_0 and group_1", ...: empty when all is well
 

@@ -42,7 +42,24 @@ TEST(ConfigCoverage, SeesModulesThatTwoGroupsTarget) {
   const auto coverage = ReadConfigCoverage(*Open(tiny, scratch));
   ASSERT_TRUE(coverage.ok() && coverage->has_value()) << coverage.status();
   EXPECT_THAT((*coverage)->problems, ElementsAre("model.layers.0.mlp.up_proj: targeted by group_0 and group_1"));
-  EXPECT_EQ((*coverage)->Describe(), "1 modules not explained once: model.layers.0.mlp.up_proj: targeted by group_0 and group_1");
+  EXPECT_EQ((*coverage)->Describe(), "1 not explained once: model.layers.0.mlp.up_proj: targeted by group_0 and group_1");
+}
+
+TEST(ConfigCoverage, ScalesOfTheCacheAreExplainedByItsScheme) {
+  const ScratchDirectory scratch;
+  TinyDirectory tiny;
+  tiny.Quantize();
+  tiny.tensors.push_back(Bf16Tensor("model.layers.0.self_attn.k_scale", {1}));
+  tiny.tensors.push_back(Bf16Tensor("model.layers.0.self_attn.v_scale", {1}));
+  auto coverage = ReadConfigCoverage(*Open(tiny, scratch));
+  ASSERT_TRUE(coverage.ok() && coverage->has_value()) << coverage.status();
+  EXPECT_THAT((*coverage)->problems, ElementsAre("model.layers.0.self_attn.k_scale: a scale without kv_cache_scheme",
+                                                 "model.layers.0.self_attn.v_scale: a scale without kv_cache_scheme"));
+  tiny.config["quantization_config"]["kv_cache_scheme"] = {{"num_bits", 8}, {"type", "float"}};
+  const ScratchDirectory declared;
+  coverage = ReadConfigCoverage(*Open(tiny, declared));
+  EXPECT_EQ((*coverage)->Describe(),
+            "all 10 tensors explained once: 3 by group_0, 2 by ignore \"re:.*q_proj\", 2 by kv_cache_scheme, 3 not targeted");
 }
 
 TEST(ConfigCoverage, DenseModelsHaveNone) {

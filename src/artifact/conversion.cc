@@ -142,7 +142,9 @@ absl::Status Converter::WriteSideFiles() {
 }  // namespace
 
 bool IsKvScale(absl::string_view tensor_name) {
-  return absl::EndsWith(tensor_name, ".k_scale") || absl::EndsWith(tensor_name, ".v_scale") || absl::EndsWith(tensor_name, ".q_scale");
+  constexpr absl::string_view kSuffixes[] = {".k_scale", ".v_scale", ".q_scale", ".k_proj.output_scale", ".v_proj.output_scale"};
+  return std::any_of(std::begin(kSuffixes), std::end(kSuffixes),
+                     [&](absl::string_view suffix) { return absl::EndsWith(tensor_name, suffix); });
 }
 
 absl::Status WriteAsBf16(const std::string& tensor_name, const Weight& weight, ArtifactWriter& writer) {

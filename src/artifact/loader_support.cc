@@ -49,6 +49,11 @@ constexpr Rule kRules[] = {
        const bool refused = facts.kv_cache.has_value() && facts.kv_cache->type != QuantizationType::kFloat;
        return refused ? absl::StrCat("int", facts.kv_cache->num_bits, " KV cache as a checkpoint scheme (fp8 alone is known)") : "";
      }},
+    {kSglang,
+     [](const LoadFacts& facts) -> std::string {
+       const bool refused = facts.kv_cache.has_value() && facts.kv_cache->strategy == QuantizationStrategy::kAttnHead;
+       return refused ? "KV cache scales per head (those per tensor are known)" : "";
+     }},
     {kServers,
      [](const LoadFacts& facts) -> std::string {
        return facts.fused_parts_differ ? "different schemes in q/k/v or gate/up, which are fused" : "";

@@ -64,6 +64,11 @@ TEST(LoaderSupport, EveryRuleNamesItsObstacle) {
                           "different schemes in q/k/v or gate/up, which are fused"));
   EXPECT_THAT(Obstacles(whole, "transformers"), ElementsAre("quantized embeddings"));
   whole.kv_cache->type = QuantizationType::kFloat;
+  EXPECT_THAT(Obstacles(whole, "vLLM"), Not(Contains(HasSubstr("KV cache"))));
+  whole.kv_cache->strategy = QuantizationStrategy::kAttnHead;
+  EXPECT_THAT(Obstacles(whole, "SGLang"), Contains("KV cache scales per head (those per tensor are known)"));
+  EXPECT_THAT(Obstacles(whole, "vLLM"), Not(Contains(HasSubstr("KV cache"))));
+  whole.kv_cache->strategy = QuantizationStrategy::kTensor;
   EXPECT_EQ(Obstacles(whole, "SGLang").size(), 3u);
   const auto only = [](const StoredKind& kind) {
     const std::vector<std::string> obstacles = Obstacles(Facts(kind), "vLLM");

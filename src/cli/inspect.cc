@@ -6,6 +6,7 @@
 #include "cli/activations_flag.h"
 #include "cli/commands.h"
 #include "cli/data_path_report.h"
+#include "cli/kv_cache_report.h"
 #include "cli/model_bundle.h"
 #include "cli/prepack_cache_flag.h"
 #include "cli/process_memory.h"
@@ -51,6 +52,7 @@ void AddCompatibility(const CompatibilityReport& report, OrderedJson& result) {
   if (report.coverage.has_value()) {
     result["config_coverage"] = {{"by_group", report.coverage->by_group},
                                  {"by_ignore", report.coverage->by_ignore},
+                                 {"by_kv_cache_scheme", report.coverage->by_kv_cache_scheme},
                                  {"untargeted", report.coverage->untargeted},
                                  {"problems", report.coverage->problems}};
   }
@@ -68,10 +70,11 @@ absl::Status RunInspect(const InspectFlags& options, const CommonOptions& common
   ASSIGN_OR_RETURN(MemoryReport memory, MakeMemoryReport(*bundle.reader, *bundle.model, pool.num_threads()));
   memory.forecast = forecast;
   memory.process_bytes = process_bytes;
+  ASSIGN_OR_RETURN(const DeclaredKvCache kv_cache, ReadDeclaredKvCache(*bundle.reader, bundle.model->config()));
   ASSIGN_OR_RETURN(const CompatibilityReport compatibility, MakeCompatibilityReport(*bundle.reader));
   if (!common.json_to_stdout()) {
     RETURN_IF_ERROR(PrintResult(DataPathTable(bundle.model->data_path(), options.all)));
-    RETURN_IF_ERROR(PrintResult(MemoryTable(memory)));
+    RETURN_IF_ERROR(PrintResult(MemoryTable(memory) + KvCacheLine(kv_cache)));
     RETURN_IF_ERROR(PrintResult(CompatibilityLines(compatibility)));
   }
   OrderedJson tensors = OrderedJson::array();
@@ -81,7 +84,8 @@ absl::Status RunInspect(const InspectFlags& options, const CommonOptions& common
                         {"architecture", bundle.model->config().model_type},
                         {"data_path", bundle.model->DataPathName()},
                         {"tensors", tensors},
-                        {"memory", ToJson(memory)}};
+                        {"memory", ToJson(memory)},
+                        {"kv_cache", ToJson(kv_cache)}};
   AddCompatibility(compatibility, result);
   if (const PrepackCacheReport& cache = bundle.prepack_cache; !cache.path.empty()) {
     result["prepack_cache"] = {{"path", cache.path}, {"used", cache.used}, {"bytes_written", cache.bytes_written}};

@@ -1,6 +1,7 @@
 #include <map>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "artifact/artifact_writer.h"
@@ -21,7 +22,7 @@ namespace pith {
 namespace {
 
 struct Options {
-  std::string model, output, scheme = "W4A16", method = "rtn", group_size = "auto", embeddings, head, recipe;
+  std::string model, output, scheme = "W4A16", method = "rtn", group_size = "auto", embeddings, head, kv_cache, recipe;
   std::vector<std::string> calibration;
   CalibrationOptions samples;
   std::vector<std::string> ignore;
@@ -39,6 +40,15 @@ std::string DescribeScales(const QuantizationArgs& args, const Recipe& recipe) {
 
 std::string DescribeActivations(const QuantizationScheme& scheme) {
   return scheme.input_activations.has_value() ? absl::StrCat(", activations ", DescribeInput(*scheme.input_activations)) : "";
+}
+
+std::string DescribeKvCache(const Recipe& recipe) {
+  return recipe.kv_cache.has_value() ? absl::StrCat("; KV cache declared ", DescribeInput(recipe.kv_cache->args)) : "";
+}
+
+std::string KvCacheNames() {
+  const auto describe = [](std::string* out, const KvCacheScheme& scheme) { absl::StrAppend(out, scheme.name, ": ", scheme.summary); };
+  return absl::StrJoin(KvCacheSchemes(), "; ", describe);
 }
 
 // The schemes that can be quantized to, in the table's order.
@@ -76,11 +86,15 @@ std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
     kept += module.quantized ? 0 : 1;
     weights += module.out * module.in;
   }
-  return absl::StrFormat("%s by %s: %s (%.1f M weights) in %s%s%s; %s kept in %s; %s -> %s of tensors\n", recipe.scheme.name, recipe.method,
-                         Plural(quantized, recipe.overrides.empty() ? "linear layer" : "module"), static_cast<double>(weights) / 1e6,
-                         DescribeScales(plan.args, recipe), DescribeActivations(recipe.scheme), DescribeOverrides(plan, recipe),
-                         Plural(kept, "other tensor"), DTypeName(plan.model_dtype), HumanBytes(plan.input_bytes),
-                         HumanBytes(plan.output_bytes));
+  if (!recipe.scheme.weights.has_value()) {
+    return absl::StrFormat("%s kept in %s%s; %s -> %s of tensors\n", Plural(kept, "tensor"), DTypeName(plan.model_dtype),
+                           DescribeKvCache(recipe), HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes));
+  }
+  return absl::StrFormat("%s by %s: %s (%.1f M weights) in %s%s%s; %s kept in %s%s; %s -> %s of tensors\n", recipe.scheme.name,
+                         recipe.method, Plural(quantized, recipe.overrides.empty() ? "linear layer" : "module"),
+                         static_cast<double>(weights) / 1e6, DescribeScales(plan.args, recipe), DescribeActivations(recipe.scheme),
+                         DescribeOverrides(plan, recipe), Plural(kept, "other tensor"), DTypeName(plan.model_dtype),
+                         DescribeKvCache(recipe), HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes));
 }
 
 OrderedJson PlanJson(const CompressionPlan& plan) {
@@ -178,11 +192,30 @@ std::string DescribeCalibration(const CalibrationData& data) {
                          absl::StrJoin(data.domain_tokens, ", ", domain));
 }
 
+// Weights as they are and a KV cache: of the flags that say how weights are quantized none can be meant.
+absl::StatusOr<Recipe> KvCacheRecipe(const Options& options) {
+  const std::pair<const char*, bool> flags[] = {{"--method", options.method != "rtn" && options.method != "auto"},
+                                                {"--group-size", options.group_size != "auto"},
+                                                {"--ignore", !options.ignore.empty()},
+                                                {"--no-clip-search", options.no_clip_search},
+                                                {"--quantize-embeddings", !options.embeddings.empty()},
+                                                {"--quantize-head", !options.head.empty()},
+                                                {"--bits-per-weight", options.bits_per_weight > 0}};
+  for (const auto& [flag, given] : flags) {
+    if (given) return UsageError("--scheme BF16: expected no flag that says how weights are quantized, found ", flag);
+  }
+  Recipe recipe = MakeDenseRecipe(options.seed);
+  RETURN_IF_ERROR(SetKvCache(options.kv_cache, recipe));
+  return recipe;
+}
+
 absl::StatusOr<Recipe> RecipeOf(const Options& options) {
+  if (absl::EqualsIgnoreCase(options.scheme, "BF16") && !options.kv_cache.empty()) return KvCacheRecipe(options);
   ASSIGN_OR_RETURN(Recipe recipe,
                    MakeRecipe(options.scheme, options.method, options.group_size, options.ignore, !options.no_clip_search, options.seed));
   if (!options.embeddings.empty()) RETURN_IF_ERROR(QuantizeEmbeddings(options.embeddings, "auto", recipe));
   if (!options.head.empty()) RETURN_IF_ERROR(QuantizeHead(options.head, "auto", recipe));
+  if (!options.kv_cache.empty()) RETURN_IF_ERROR(SetKvCache(options.kv_cache, recipe));
   return recipe;
 }
 
@@ -241,7 +274,7 @@ CommandFunction SetupQuantize(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("model", options->model, "dense model: a Hugging Face directory (pith convert makes one from GGUF)")->required();
   app.add_option("-o,--output", options->output, "new directory to write")->required();
-  app.add_option("--scheme", options->scheme, SchemeNames())->capture_default_str();
+  app.add_option("--scheme", options->scheme, absl::StrCat(SchemeNames(), "; BF16 with --kv-cache"))->capture_default_str();
   app.add_option("--method", options->method, MethodNames())->capture_default_str();
   app.add_option("--calibration", options->calibration,
                  "texts for methods that need data: .txt, .raw, .utf8 or .jsonl files, or folders of them (default: text sampled from the "
@@ -255,6 +288,9 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("--quantize-embeddings", options->embeddings,
                  "scheme of the embedding, and of the head where it is tied: W8A16, W4A16, ... (default: left as it is)");
   app.add_option("--quantize-head", options->head, "scheme of a head that is not tied (default: left as it is)");
+  app.add_option("--kv-cache", options->kv_cache,
+                 absl::StrCat("what the artifact declares of its KV cache: ", KvCacheNames(),
+                              " (default: nothing; with --scheme BF16 the weights stay as they are)"));
   app.add_option("--group-size", options->group_size,
                  "auto (what the scheme has: channels, blocks, or groups of the largest power of two <= 128 that divides every row), a "
                  "number, channel or tensor")

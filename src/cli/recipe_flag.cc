@@ -9,11 +9,11 @@ namespace pith {
 void AddRecipeFlag(CLI::App& app, std::string& path) {
   CLI::Option* recipe = app.add_option("--recipe", path,
                                        "llm-compressor recipe (YAML or JSON) that takes the place of --scheme, --method, --group-size, "
-                                       "--ignore, --no-clip-search, --quantize-* and --bits-per-weight; see docs/recipes.md");
+                                       "--ignore, --no-clip-search, --quantize-*, --kv-cache and --bits-per-weight; see docs/recipes.md");
   recipe->type_name("FILE");
   for (CLI::Option* option : app.get_options()) {
     for (const char* name : {"--scheme", "--method", "--group-size", "--ignore", "--no-clip-search", "--quantize-embeddings",
-                             "--quantize-head", "--bits-per-weight"}) {
+                             "--quantize-head", "--kv-cache", "--bits-per-weight"}) {
       if (option->check_name(name)) option->excludes(recipe);
     }
   }

@@ -104,6 +104,7 @@ absl::StatusOr<StageResult> Checkpoint::Load(int64_t stage) const {
   StageResult result;
   RETURN_IF_ERROR(Annotate(ParseList(*json, "layers", ParseLayerReport, result.layers), path));
   RETURN_IF_ERROR(Annotate(ParseList(*json, "scaled_inputs", ParseScaledInputReport, result.scaled_inputs), path));
+  RETURN_IF_ERROR(Annotate(ParseList(*json, "kv_scales", ParseKvScaleReport, result.kv_scales), path));
   if (const Json* block = FindMember(*json, "block"); block != nullptr && !block->is_null()) {
     ASSIGN_OR_RETURN(result.block, ParseBlockReport(*block));
   }
@@ -130,6 +131,7 @@ absl::Status Checkpoint::Save(int64_t stage, const StageResult& result) {
   const OrderedJson reports = {{"sha256", sha256},
                                {"block", result.block.has_value() ? ToJson(*result.block) : OrderedJson(nullptr)},
                                {"scaled_inputs", ToJson(result.scaled_inputs)},
+                               {"kv_scales", ToJson(result.kv_scales)},
                                {"layers", ToJson(result.layers)}};
   RETURN_IF_ERROR(WriteFileAtomically(ReportsPath(stage), DumpJson(reports, 1) + "\n"));
   ++num_done_;

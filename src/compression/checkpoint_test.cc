@@ -19,6 +19,7 @@ StageResult MakeResult(int64_t layer) {
   result.layers.push_back({.name = absl::StrCat("layer.", layer), .out = 2, .in = 3, .bits = 8, .notes = {"damping raised"}});
   result.block = BlockReport{.layer = layer, .local = {.relative = 0.5, .sqnr_db = 6, .cosine = 0.9}};
   result.scaled_inputs.push_back({"q_proj", "ratio 0.35", 0.7});
+  result.kv_scales.push_back({"self_attn", {1.5f, 0.1f}, {2, 3}, {0.25f, 0.5f}, {1, 1e-3f}, {"clipped"}});
   return result;
 }
 
@@ -51,6 +52,8 @@ TEST_F(CheckpointTest, GivesBackWhatWasSaved) {
   EXPECT_EQ(ToJson(result->layers.at(0)), ToJson(saved.layers[0]));
   EXPECT_EQ(ToJson(*result->block), ToJson(*saved.block));
   EXPECT_EQ(ToJson(result->scaled_inputs.at(0)), ToJson(saved.scaled_inputs[0]));
+  EXPECT_EQ(ToJson(result->kv_scales.at(0)), ToJson(saved.kv_scales[0]));
+  EXPECT_EQ(result->kv_scales[0].key_max_abs, saved.kv_scales[0].key_max_abs);
   (*checkpoint)->Remove();
   EXPECT_FALSE(FileExists(Checkpoint::PathOf(scratch_.File("out"))));
 }

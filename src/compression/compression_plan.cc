@@ -1,7 +1,11 @@
 #include "compression/compression_plan.h"
 
+#include <algorithm>
+
 #include "artifact/module_names.h"
 #include "base/status.h"
+#include "compression/kv_cache_scales.h"
+#include "model/architectures/architecture.h"
 #include "model/decoder_config.h"
 #include "model/weight_check.h"
 #include "quantization/formats/format_table.h"
@@ -87,10 +91,11 @@ absl::StatusOr<QuantizationScheme> ResolveScheme(const QuantizationScheme& schem
   return WithStrategy(scheme, QuantizationStrategy::kGroup, resolved);
 }
 
-// One group for the recipe's scheme and one per override; which modules are targeted does not depend on group sizes, which need the
-// modules' row lengths.
+// One group for the recipe's scheme, if it quantizes weights, and one per override; which modules are targeted does not depend on group
+// sizes, which need the modules' row lengths.
 absl::StatusOr<QuantizationConfig> UnresolvedConfig(const Recipe& recipe) {
   std::vector<QuantizationGroup> groups;
+  if (!recipe.scheme.weights.has_value()) return MakeQuantizationConfig(std::move(groups), recipe.ignore);  // it has no overrides
   ASSIGN_OR_RETURN(QuantizationScheme base, WithStrategy(recipe.scheme, QuantizationStrategy::kChannel, 0));
   groups.push_back({"", {ModulePattern::Literal("Linear")}, std::move(base)});
   for (const SchemeOverride& override : recipe.overrides) {
@@ -162,6 +167,19 @@ absl::Status ListPlainTensors(const ArtifactReader& reader, CompressionPlan& pla
   return absl::OkStatus();
 }
 
+absl::Status PlanKvCache(const ArtifactReader& reader, const DecoderConfig& decoder, const KvCacheScheme& scheme, CompressionPlan& plan) {
+  plan.config.kv_cache_scheme = scheme.args;
+  if (!scheme.NeedsCalibration()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Architecture* architecture, FindArchitecture(decoder.model_type));
+  ASSIGN_OR_RETURN(const WeightMap map, MakeWeightMap(reader, architecture->norms));
+  plan.kv_scales = PlanKvScales(map, decoder, scheme.args, plan.model_dtype);
+  // A dense model may have scales that nothing declares; they are written anew.
+  std::erase_if(plan.plain_tensors, [&](const TensorSpec& plain) {
+    return std::any_of(plan.kv_scales.begin(), plan.kv_scales.end(), [&](const TensorSpec& scale) { return scale.name == plain.name; });
+  });
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int64_t TotalBytes(const std::vector<TensorSpec>& tensors) {
@@ -199,7 +217,8 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
     plan.output_bytes += TotalBytes(module.tensors);
   }
   RETURN_IF_ERROR(ListPlainTensors(reader, plan));
-  plan.output_bytes += TotalBytes(plan.plain_tensors);
+  if (recipe.kv_cache.has_value()) RETURN_IF_ERROR(PlanKvCache(reader, *decoder, *recipe.kv_cache, plan));
+  plan.output_bytes += TotalBytes(plan.plain_tensors) + TotalBytes(plan.kv_scales);
   return plan;
 }
 
@@ -207,6 +226,7 @@ std::vector<TensorSpec> PlannedTensors(const CompressionPlan& plan) {
   std::vector<TensorSpec> tensors;
   for (const PlannedModule& module : plan.modules) tensors.insert(tensors.end(), module.tensors.begin(), module.tensors.end());
   tensors.insert(tensors.end(), plan.plain_tensors.begin(), plan.plain_tensors.end());
+  tensors.insert(tensors.end(), plan.kv_scales.begin(), plan.kv_scales.end());
   return tensors;
 }
 

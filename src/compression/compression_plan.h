@@ -34,6 +34,7 @@ struct CompressionPlan {
   DType model_dtype = DType::kBF16;           // of kept tensors and scales
   std::vector<PlannedModule> modules;         // in layer order
   std::vector<TensorSpec> plain_tensors;      // biases and the like, copied
+  std::vector<TensorSpec> kv_scales;          // of a KV cache with static scales
   int64_t input_bytes = 0, output_bytes = 0;  // of tensors
 };
 

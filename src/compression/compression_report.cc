@@ -36,6 +36,21 @@ absl::StatusOr<OutputError> ParseError(const Json& json, absl::string_view key) 
   return error;
 }
 
+absl::StatusOr<std::vector<std::string>> ParseNotes(const Json& json) {
+  std::vector<std::string> texts;
+  const Json* notes = FindMember(json, "notes");
+  for (size_t i = 0; notes != nullptr && i < notes->size(); ++i) {
+    if (!(*notes)[i].is_string()) return BadFileError("notes: expected strings");
+    texts.push_back((*notes)[i].get<std::string>());
+  }
+  return texts;
+}
+
+constexpr std::pair<const char*, std::vector<float> KvScaleReport::*> kKvScaleLists[] = {{"key_max_abs", &KvScaleReport::key_max_abs},
+                                                                                         {"value_max_abs", &KvScaleReport::value_max_abs},
+                                                                                         {"key_scales", &KvScaleReport::key_scales},
+                                                                                         {"value_scales", &KvScaleReport::value_scales}};
+
 }  // namespace
 
 void OutputErrorMeter::Add(absl::Span<const float> expected, absl::Span<const float> found) {
@@ -60,6 +75,9 @@ std::vector<std::string> CompressionReport::Warnings() const {
   std::vector<std::string> warnings;
   for (const LayerReport& layer : layers) {
     for (const std::string& note : layer.notes) warnings.push_back(absl::StrCat(layer.name, ": ", note));
+  }
+  for (const KvScaleReport& scales : kv_scales) {
+    for (const std::string& note : scales.notes) warnings.push_back(absl::StrCat(scales.name, ": ", note));
   }
   return warnings;
 }
@@ -97,6 +115,13 @@ OrderedJson ToJson(const ScaledInputReport& report) {
   return {{"input", report.input}, {"choice", report.choice}, {"error_ratio", report.error_ratio}};
 }
 
+OrderedJson ToJson(const KvScaleReport& report) {
+  OrderedJson json = {{"name", report.name}};
+  for (const auto& [key, list] : kKvScaleLists) json[key] = report.*list;
+  if (!report.notes.empty()) json["notes"] = report.notes;
+  return json;
+}
+
 OrderedJson ToJson(const CompressionReport& report) {
   return {{"group_size", report.group_size == 0 ? OrderedJson(nullptr) : OrderedJson(report.group_size)},
           {"input_bytes", report.input_bytes},
@@ -108,6 +133,7 @@ OrderedJson ToJson(const CompressionReport& report) {
           {"warnings", report.Warnings()},
           {"blocks", ToJson(report.blocks)},
           {"scaled_inputs", ToJson(report.scaled_inputs)},
+          {"kv_scales", ToJson(report.kv_scales)},
           {"layers", ToJson(report.layers)}};
 }
 
@@ -129,11 +155,7 @@ absl::StatusOr<LayerReport> ParseLayerReport(const Json& json) {
   ASSIGN_OR_RETURN(report.sqnr_db, GetDecibels(json, "sqnr_db"));
   ASSIGN_OR_RETURN(report.max_abs_error, GetDouble(json, "max_abs_error", 0, kLargest));
   ASSIGN_OR_RETURN(report.output_error_vs_rtn, GetDouble(json, "output_error_vs_rtn", 0, kLargest, 0.0));
-  const Json* notes = FindMember(json, "notes");
-  for (size_t i = 0; notes != nullptr && i < notes->size(); ++i) {
-    if (!(*notes)[i].is_string()) return BadFileError("notes: expected strings");
-    report.notes.push_back((*notes)[i].get<std::string>());
-  }
+  ASSIGN_OR_RETURN(report.notes, ParseNotes(json));
   return report;
 }
 
@@ -150,6 +172,21 @@ absl::StatusOr<ScaledInputReport> ParseScaledInputReport(const Json& json) {
   ASSIGN_OR_RETURN(report.input, GetString(json, "input"));
   ASSIGN_OR_RETURN(report.choice, GetString(json, "choice"));
   ASSIGN_OR_RETURN(report.error_ratio, GetDouble(json, "error_ratio", 0, kLargest));
+  return report;
+}
+
+absl::StatusOr<KvScaleReport> ParseKvScaleReport(const Json& json) {
+  KvScaleReport report;
+  ASSIGN_OR_RETURN(report.name, GetString(json, "name"));
+  for (const auto& [key, list] : kKvScaleLists) {
+    const Json* values = FindMember(json, key);
+    if (values == nullptr || !values->is_array()) return BadFileError(key, ": expected a list of numbers");
+    for (const Json& value : *values) {
+      if (!value.is_number()) return BadFileError(key, ": expected a list of numbers");
+      (report.*list).push_back(value.get<float>());
+    }
+  }
+  ASSIGN_OR_RETURN(report.notes, ParseNotes(json));
   return report;
 }
 

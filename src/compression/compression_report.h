@@ -56,10 +56,19 @@ struct ScaledInputReport {
   double error_ratio = 1.0;  // the method's own measure over that without scales
 };
 
+// Static scales of the keys and values that one layer puts into the cache.
+struct KvScaleReport {
+  std::string name;                               // "model.layers.3.self_attn"
+  std::vector<float> key_max_abs, value_max_abs;  // [num_kv_heads], on the calibration data
+  std::vector<float> key_scales, value_scales;    // [num_kv_heads], or [1] for all heads
+  std::vector<std::string> notes;                 // what did not go as asked: a scale that clips
+};
+
 struct CompressionReport {
   std::vector<LayerReport> layers;
   std::vector<ScaledInputReport> scaled_inputs;
   std::vector<BlockReport> blocks;                  // empty without calibration data
+  std::vector<KvScaleReport> kv_scales;             // empty without static scales of the KV cache
   int group_size = 0;                               // resolved; 0 when scales are per channel or tensor
   int64_t input_bytes = 0;                          // tensors of the source
   int64_t output_bytes = 0;                         // tensors of the artifact
@@ -76,6 +85,7 @@ LayerReport MakeLayerReport(const std::string& name, MatrixView<const float> wei
 OrderedJson ToJson(const LayerReport& report);
 OrderedJson ToJson(const BlockReport& report);
 OrderedJson ToJson(const ScaledInputReport& report);
+OrderedJson ToJson(const KvScaleReport& report);
 OrderedJson ToJson(const CompressionReport& report);
 
 template <typename Report> OrderedJson ToJson(const std::vector<Report>& reports) {
@@ -88,5 +98,6 @@ template <typename Report> OrderedJson ToJson(const std::vector<Report>& reports
 absl::StatusOr<LayerReport> ParseLayerReport(const Json& json);
 absl::StatusOr<BlockReport> ParseBlockReport(const Json& json);
 absl::StatusOr<ScaledInputReport> ParseScaledInputReport(const Json& json);
+absl::StatusOr<KvScaleReport> ParseKvScaleReport(const Json& json);
 
 }  // namespace pith

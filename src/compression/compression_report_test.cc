@@ -45,13 +45,17 @@ TEST(CompressionReportTest, ReportsComeBackFromTheirJson) {
   }
   EXPECT_TRUE(absl::IsDataLoss(ParseBlockReport(*ParseJson(R"({"layer": 1})")).status()));
   EXPECT_TRUE(absl::IsDataLoss(ParseScaledInputReport(*ParseJson(R"({"input": 1})")).status()));
+  for (const char* bad : {R"({"name": "a"})", R"({"name": "a", "key_max_abs": 1})", R"({"name": "a", "key_max_abs": ["x"]})"}) {
+    EXPECT_TRUE(absl::IsDataLoss(ParseKvScaleReport(*ParseJson(bad)).status())) << bad;
+  }
 }
 
 TEST(CompressionReportTest, NotesAreWarnings) {
   CompressionReport report;
   EXPECT_TRUE(report.Warnings().empty());
   report.layers.push_back({.name = "m", .notes = {"damping raised"}});
-  EXPECT_EQ(report.Warnings(), std::vector<std::string>{"m: damping raised"});
+  report.kv_scales.push_back({.name = "a", .notes = {"clipped"}});
+  EXPECT_EQ(report.Warnings(), (std::vector<std::string>{"m: damping raised", "a: clipped"}));
 }
 
 }  // namespace

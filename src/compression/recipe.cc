@@ -27,7 +27,9 @@ absl::Status ParseGroupSize(absl::string_view flag, const std::string& text, con
 absl::StatusOr<QuantizationScheme> FindQuantizingScheme(absl::string_view flag, const std::string& name) {
   ASSIGN_OR_RETURN(QuantizationScheme scheme, FindScheme(name));
   if (scheme.weights.has_value()) return scheme;
-  return UsageError(flag, " ", scheme.name, ": expected a scheme that quantizes weights; pith convert writes bf16");
+  return UsageError(flag, " ", scheme.name,
+                    ": expected a scheme that quantizes weights; pith convert writes bf16, and --kv-cache declares a "
+                    "KV cache for it");
 }
 
 OrderedJson GroupSizeJson(int group_size) { return group_size == 0 ? OrderedJson("auto") : OrderedJson(group_size); }
@@ -62,6 +64,9 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
 
 absl::Status AddOverride(absl::string_view flag, const std::string& scheme, const std::string& group_size,
                          const std::vector<std::string>& targets, Recipe& recipe) {
+  if (!recipe.scheme.weights.has_value()) {
+    return UsageError(flag, ": expected a recipe that quantizes weights, found the scheme ", recipe.scheme.name);
+  }
   SchemeOverride override{.targets = targets};
   ASSIGN_OR_RETURN(override.scheme, FindQuantizingScheme(flag, scheme));
   RETURN_IF_ERROR(ParseGroupSize(flag, group_size, override.scheme, override.strategy, override.group_size));
@@ -76,6 +81,15 @@ absl::Status QuantizeEmbeddings(const std::string& scheme, const std::string& gr
 absl::Status QuantizeHead(const std::string& scheme, const std::string& group_size, Recipe& recipe) {
   std::erase(recipe.ignore, "lm_head");
   return AddOverride("--quantize-head", scheme, group_size, {"lm_head"}, recipe);
+}
+
+Recipe MakeDenseRecipe(uint64_t seed) { return {.scheme = *FindScheme("BF16"), .ignore = {}, .clip_search = kNoClipSearch, .seed = seed}; }
+
+absl::Status SetKvCache(const std::string& name, Recipe& recipe) {
+  const absl::StatusOr<KvCacheScheme> scheme = FindKvCacheScheme(name);
+  if (!scheme.ok()) return Annotate(scheme.status(), "--kv-cache");
+  recipe.kv_cache = *scheme;
+  return absl::OkStatus();
 }
 
 OrderedJson ToJson(const Recipe& recipe) {
@@ -93,6 +107,7 @@ OrderedJson ToJson(const Recipe& recipe) {
           {"activation_order", recipe.activation_order},
           {"refit_scales", recipe.refit_scales},
           {"smoothing_strength", recipe.smoothing_strength.has_value() ? OrderedJson(*recipe.smoothing_strength) : OrderedJson("searched")},
+          {"kv_cache", recipe.kv_cache.has_value() ? OrderedJson(std::string(recipe.kv_cache->name)) : OrderedJson(nullptr)},
           {"seed", recipe.seed}};
 }
 

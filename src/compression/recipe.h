@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/json.h"
+#include "quantization/kv_cache_scheme.h"
 #include "quantization/qparams.h"
 #include "quantization/quantization_scheme.h"
 
@@ -24,7 +25,7 @@ struct SchemeOverride {
 };
 
 struct Recipe {
-  QuantizationScheme scheme;                                     // as in the table of presets
+  QuantizationScheme scheme;                                     // as in the table of presets; BF16: weights stay as they are
   std::string method = "rtn";                                    // a row of modifiers/method_table.cc
   QuantizationStrategy strategy = QuantizationStrategy::kGroup;  // of the weights
   int group_size = 0;                                            // with kGroup; 0: ResolveGroupSize chooses
@@ -35,6 +36,7 @@ struct Recipe {
   bool activation_order = true, refit_scales = true;             // GptqOptions
   std::optional<double> smoothing_strength;                      // SmoothQuantOptions::alpha; else searched
   uint64_t seed = 0;                                             // of whatever the method draws
+  std::optional<KvCacheScheme> kv_cache;                         // what the artifact declares of its KV cache; nothing: nothing
 };
 
 // `group_size` is "auto" (what the scheme has: groups, of the size that ResolveGroupSize chooses, channels or blocks), "channel", "tensor"
@@ -50,6 +52,11 @@ absl::Status AddOverride(absl::string_view flag, const std::string& scheme, cons
 // The embedding, with the head where it is tied; and a head of its own. They are rounded to nearest whatever the method.
 absl::Status QuantizeEmbeddings(const std::string& scheme, const std::string& group_size, Recipe& recipe);
 absl::Status QuantizeHead(const std::string& scheme, const std::string& group_size, Recipe& recipe);
+
+// A recipe that leaves every weight as it is: something for SetKvCache.
+Recipe MakeDenseRecipe(uint64_t seed);
+// `name` as in the table of KV cache schemes. Errors: those of FindKvCacheScheme.
+absl::Status SetKvCache(const std::string& name, Recipe& recipe);
 
 // What the manifest records: everything that decides the bytes of the artifact.
 OrderedJson ToJson(const Recipe& recipe);

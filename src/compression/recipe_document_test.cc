@@ -109,6 +109,8 @@ TEST(RecipeDocumentTest, FieldsOfQuantization) {
   EXPECT_EQ(groups.weight_observer, "mse");
   EXPECT_EQ(groups.input_observer, "minmax");
   EXPECT_EQ(groups.kv_cache_scheme->args.type, QuantizationType::kFloat);
+  const ModifierEntry heads = ParseEntry("QuantizationModifier", "kv_cache_scheme: {num_bits: 8, type: float, strategy: attn_head}");
+  EXPECT_EQ(heads.kv_cache_scheme->args.strategy, QuantizationStrategy::kAttnHead);
 
   const ModifierEntry inline_scheme = ParseEntry("GPTQModifier", "scheme: {weights: {num_bits: 4, group_size: 32, actorder: weight}}");
   ASSERT_EQ(inline_scheme.config_groups.size(), 1);

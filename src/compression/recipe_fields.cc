@@ -5,12 +5,15 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "quantization/kv_cache_scheme.h"
 
 namespace pith {
 namespace {
 
 // How the value of one key is read; the key is the last part of value.path.
 using FieldReader = absl::Status (*)(const RecipeValue& value, ModifierEntry& entry);
+
+using ArgsParser = absl::StatusOr<QuantizationArgs> (*)(const Json& json);
 
 struct Field {
   absl::string_view key;
@@ -53,10 +56,10 @@ absl::Status ReadObserver(const RecipeValue& args, ObserverChoice& observer) {
 }
 
 // The key whose value alone gives the same error as the whole, so that the message can name its line.
-absl::Status LocateArgsError(const RecipeValue& value, const absl::Status& error) {
+absl::Status LocateArgsError(const RecipeValue& value, const absl::Status& error, ArgsParser parse) {
   for (size_t i = 0; i < value.node.keys.size(); ++i) {
     const Json single = {{value.node.keys[i], ToJson(value.node.items[i])}};
-    if (ParseQuantizationArgs(single).status() != error) continue;
+    if (parse(single).status() != error) continue;
     const std::string prefix = absl::StrCat("\"", value.node.keys[i], "\": ");
     absl::string_view message = error.message();
     if (message.substr(0, prefix.size()) == prefix) message.remove_prefix(prefix.size());
@@ -65,10 +68,10 @@ absl::Status LocateArgsError(const RecipeValue& value, const absl::Status& error
   return Annotate(error, value.Where());
 }
 
-absl::StatusOr<RecipeArgs> ReadArgs(const RecipeValue& value) {
+absl::StatusOr<RecipeArgs> ReadArgs(const RecipeValue& value, ArgsParser parse = ParseQuantizationArgs) {
   RETURN_IF_ERROR(CheckKeys(value, QuantizationArgsKeys()));
-  const absl::StatusOr<QuantizationArgs> args = ParseQuantizationArgs(ToJson(value.node));
-  if (!args.ok()) return LocateArgsError(value, args.status());
+  const absl::StatusOr<QuantizationArgs> args = parse(ToJson(value.node));
+  if (!args.ok()) return LocateArgsError(value, args.status(), parse);
   RecipeArgs result{.line = value.line, .args = *args};
   RETURN_IF_ERROR(ReadObserver(value, result.observer));
   if (const auto order = FindMember(value, "actorder")) {
@@ -144,7 +147,7 @@ absl::Status ReadConfigGroups(const RecipeValue& value, ModifierEntry& entry) {
 }
 
 absl::Status ReadKvCacheScheme(const RecipeValue& value, ModifierEntry& entry) {
-  ASSIGN_OR_RETURN(entry.kv_cache_scheme, ReadArgs(value));
+  ASSIGN_OR_RETURN(entry.kv_cache_scheme, ReadArgs(value, ParseKvCacheArgs));
   return absl::OkStatus();
 }
 

@@ -40,7 +40,7 @@ std::string Describe(const std::vector<ModifierKind>& kinds) {
   return absl::StrJoin(kinds, " + ", [](std::string* out, ModifierKind kind) { absl::StrAppend(out, ModifierKindName(kind)); });
 }
 
-// The one modifier that says what to quantize to.
+// The one modifier that says what to quantize weights to; where there is a KV cache alone, its own.
 absl::StatusOr<const ModifierEntry*> FindQuantizer(const RecipeDocument& document) {
   const ModifierEntry* quantizer = nullptr;
   for (const ModifierEntry& entry : document.modifiers) {
@@ -51,10 +51,10 @@ absl::StatusOr<const ModifierEntry*> FindQuantizer(const RecipeDocument& documen
     }
     quantizer = &entry;
   }
-  if (quantizer == nullptr) {
-    return BadFileError(document.modifiers.back().Where(), ": expected a scheme or config_groups in one of the modifiers, found none");
-  }
-  return quantizer;
+  if (quantizer != nullptr) return quantizer;
+  const ModifierEntry& first = document.modifiers[0];
+  if (document.modifiers.size() == 1 && first.kind == kQuantization && first.kv_cache_scheme.has_value()) return &first;
+  return BadFileError(document.modifiers.back().Where(), ": expected a scheme or config_groups in one of the modifiers, found none");
 }
 
 absl::Status CheckTargets(const std::vector<std::string>& targets, const std::string& where) {
@@ -203,9 +203,6 @@ absl::Status CheckMappings(const ModifierEntry& entry, std::vector<std::string>&
 
 // Options that a Recipe cannot carry are refused unless they say what the method does anyway.
 absl::Status CheckOptions(const ModifierEntry& entry, const ModifierEntry& quantizer, std::vector<std::string>& notes) {
-  if (entry.kv_cache_scheme.has_value()) {
-    return NotSupportedError(entry.Where("kv_cache_scheme"), ": a KV cache scheme is not supported in recipes");
-  }
   if (&entry != &quantizer && entry.targets.has_value()) RETURN_IF_ERROR(CheckTargets(*entry.targets, entry.Where("targets")));
   // SmoothQuant's list names layers that are not smoothed.
   if (&entry != &quantizer && entry.ignore.has_value() && entry.ignore != quantizer.ignore) {
@@ -217,6 +214,32 @@ absl::Status CheckOptions(const ModifierEntry& entry, const ModifierEntry& quant
   }
   if (entry.n_grid.value_or(20) != 20) return NotSupportedError(entry.Where("n_grid"), ": expected 20, found ", *entry.n_grid);
   return CheckMappings(entry, notes);
+}
+
+// The KV cache that a modifier declares, with scales of the largest magnitude seen.
+absl::Status TakeKvCache(const ModifierEntry& entry, Recipe& recipe) {
+  if (!entry.kv_cache_scheme.has_value()) return absl::OkStatus();
+  const std::string where = entry.Where("kv_cache_scheme");
+  if (recipe.kv_cache.has_value()) return NotSupportedError(where, ": a second KV cache scheme is not supported");
+  const absl::StatusOr<KvCacheScheme> scheme = FindKvCacheScheme(entry.kv_cache_scheme->args);
+  if (!scheme.ok()) return Annotate(scheme.status(), where);
+  const std::string& observer = entry.kv_cache_scheme->observer.name;
+  if (scheme->NeedsCalibration() && !IsMinMax(observer)) {
+    return NotSupportedError(where, ": observer ", Printable(observer, 60), " is not supported, only minmax");
+  }
+  recipe.kv_cache = *scheme;
+  return absl::OkStatus();
+}
+
+// A document that quantizes nothing but the KV cache.
+absl::StatusOr<MappedRecipe> KvCacheRecipe(const RecipeDocument& document, const ModifierEntry& entry, uint64_t seed) {
+  MappedRecipe mapped{.recipe = MakeDenseRecipe(seed)};
+  RETURN_IF_ERROR(TakeKvCache(entry, mapped.recipe));
+  for (const char* key : {"targets", "ignore"}) {
+    if (entry.lines.contains(key)) mapped.notes.push_back(absl::StrCat(entry.Where(key), ": has no effect without a scheme"));
+  }
+  for (const std::string& place : document.without_effect) mapped.notes.push_back(absl::StrCat(place, ": has no effect here"));
+  return mapped;
 }
 
 // The options of methods that a Recipe carries.
@@ -314,6 +337,7 @@ absl::StatusOr<std::string> MethodOf(const RecipeDocument& document) {
 absl::StatusOr<MappedRecipe> RecipeOf(const RecipeDocument& document, absl::Span<const std::string> module_names, uint64_t seed) {
   ASSIGN_OR_RETURN(const std::string method, MethodOf(document));
   ASSIGN_OR_RETURN(const ModifierEntry* quantizer, FindQuantizer(document));
+  if (!quantizer->has_scheme()) return KvCacheRecipe(document, *quantizer, seed);
   ASSIGN_OR_RETURN(const std::vector<SchemeChoice> choices, ChooseSchemes(*quantizer));
   const SchemeChoice& choice = choices[0];
   ASSIGN_OR_RETURN(const ClipSearch clip_search, ChooseClipSearch(choice));
@@ -328,7 +352,10 @@ absl::StatusOr<MappedRecipe> RecipeOf(const RecipeDocument& document, absl::Span
     return absl::IsInvalidArgument(recipe.status()) ? BadFileError(message) : absl::Status(recipe.status().code(), message);
   }
   if (recipe->clip_search.num_candidates() > 1) recipe->clip_search = clip_search;
-  for (const ModifierEntry& entry : document.modifiers) RETURN_IF_ERROR(TakeOptions(entry, choice, *recipe));
+  for (const ModifierEntry& entry : document.modifiers) {
+    RETURN_IF_ERROR(TakeOptions(entry, choice, *recipe));
+    RETURN_IF_ERROR(TakeKvCache(entry, *recipe));
+  }
   ASSIGN_OR_RETURN(recipe->ignore, ChooseIgnore(*quantizer, module_names, mapped.notes));
   RETURN_IF_ERROR(AddSchemes(choices, module_names, *recipe));
   RETURN_IF_ERROR(CheckInputObservers(*quantizer, *recipe));

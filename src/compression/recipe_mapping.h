@@ -27,8 +27,9 @@ absl::StatusOr<std::string> MethodOf(const RecipeDocument& document);
 // does not ignore it, rounded to nearest whatever the method; with static activations it must be ignored. Presets with groups mean groups
 // of 128, as published. Of several schemes
 // the one that targets Linear is the recipe's own and the others are overrides; where none does, modules that no scheme targets are
-// ignored. Pure and thread-safe. Errors: kUnimplemented naming line, path and value for what the pipelines do not have: a KV cache scheme,
-// another method per scheme, methods and options that are not there; kDataLoss for contradictions.
+// ignored. A QuantizationModifier with a KV cache scheme alone leaves every weight as it is. Pure and thread-safe. Errors: kUnimplemented
+// naming line, path and value for what the pipelines do not have: another method per scheme, methods, KV cache schemes and options that
+// are not there; kDataLoss for contradictions.
 absl::StatusOr<MappedRecipe> RecipeOf(const RecipeDocument& document, absl::Span<const std::string> module_names, uint64_t seed = 0);
 
 }  // namespace pith

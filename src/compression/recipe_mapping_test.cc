@@ -152,8 +152,42 @@ TEST(RecipeOfTest, SeveralSchemesAreOverrides) {
               HasSubstr("another observer"));
 }
 
+TEST(RecipeOfTest, KvCacheSchemesAreTaken) {
+  const auto cache = [](const std::string& fields) {
+    const Recipe recipe = RecipeFrom("scheme: W4A16, kv_cache_scheme: {num_bits: 8, " + fields + "}");
+    return recipe.kv_cache.has_value() ? recipe.kv_cache->name : "none";
+  };
+  EXPECT_EQ(cache("type: float"), "fp8");
+  EXPECT_EQ(cache("type: float, strategy: tensor, dynamic: false, symmetric: true, observer: static_minmax"), "fp8");
+  EXPECT_EQ(cache("type: float, strategy: attn_head, dynamic: false, symmetric: true"), "fp8-head");
+  EXPECT_EQ(cache("type: int, strategy: token, dynamic: true"), "int8");
+  EXPECT_FALSE(RecipeFrom("scheme: W4A16").kv_cache.has_value());
+  const auto beside = Map("[QuantizationModifier: {kv_cache_scheme: {num_bits: 8, type: float}}, GPTQModifier: {scheme: W4A16}]");
+  ASSERT_TRUE(beside.ok()) << beside.status();
+  EXPECT_EQ(beside->recipe.method, "gptq");
+  EXPECT_EQ(beside->recipe.kv_cache->name, "fp8");
+
+  // The cache alone.
+  const auto alone = Map("QuantizationModifier: {kv_cache_scheme: {num_bits: 8, type: float}, ignore: [lm_head]}");
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->recipe.scheme.name, "BF16");
+  EXPECT_EQ(alone->recipe.kv_cache->name, "fp8");
+  EXPECT_THAT(alone->notes, ElementsAre("line 1: QuantizationModifier.ignore: has no effect without a scheme"));
+
+  const auto refused = [](const std::string& fields) {
+    return Refused("QuantizationModifier: {scheme: W4A16, kv_cache_scheme: {" + fields + "}}");
+  };
+  EXPECT_THAT(refused("num_bits: 8, type: int"),
+              AllOf(StartsWith("line 1: QuantizationModifier.kv_cache_scheme: a KV cache of int8 static per tensor is not supported"),
+                    HasSubstr("known are fp8 (fp8 static per tensor), fp8-head")));
+  EXPECT_THAT(refused("num_bits: 8, type: float, dynamic: true"), HasSubstr("fp8 dynamic per tensor is not supported"));
+  EXPECT_THAT(refused("num_bits: 8, type: float, observer: mse"), HasSubstr("observer mse is not supported, only minmax"));
+  EXPECT_THAT(Refused("[QuantizationModifier: {kv_cache_scheme: {num_bits: 8, type: float}}, GPTQModifier: {scheme: W4A16, "
+                      "kv_cache_scheme: {num_bits: 8, type: float}}]"),
+              HasSubstr("a second KV cache scheme"));
+}
+
 TEST(RecipeOfTest, RefusesWhatNoPipelineDoes) {
-  EXPECT_THAT(Refused("QuantizationModifier: {scheme: W4A16, kv_cache_scheme: {num_bits: 8, type: float}}"), HasSubstr("kv_cache_scheme"));
   EXPECT_THAT(Refused("QuantizationModifier: {scheme: NVFP4}"),
               AllOf(StartsWith("line 1: QuantizationModifier.scheme: scheme \"NVFP4\": not known"), HasSubstr("W4A16")));
   const auto group = [](const std::string& body) {

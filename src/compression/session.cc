@@ -99,6 +99,7 @@ absl::Status TakeResult(StageResult result, ArtifactWriter& writer, CompressionR
   for (const NamedTensor& entry : result.tensors) RETURN_IF_ERROR(writer.WriteTensor(entry.name, entry.tensor.view().bytes()));
   std::move(result.layers.begin(), result.layers.end(), std::back_inserter(report.layers));
   std::move(result.scaled_inputs.begin(), result.scaled_inputs.end(), std::back_inserter(report.scaled_inputs));
+  std::move(result.kv_scales.begin(), result.kv_scales.end(), std::back_inserter(report.kv_scales));
   if (result.block.has_value()) report.blocks.push_back(*result.block);
   return absl::OkStatus();
 }
@@ -162,7 +163,7 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
 }  // namespace
 
 bool NeedsCalibration(const Recipe& recipe) {
-  if (recipe.scheme.NeedsCalibration()) return true;
+  if (recipe.scheme.NeedsCalibration() || (recipe.kv_cache.has_value() && recipe.kv_cache->NeedsCalibration())) return true;
   for (const SchemeOverride& override : recipe.overrides) {
     if (override.scheme.NeedsCalibration()) return true;
   }
@@ -177,7 +178,9 @@ absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const R
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(reader, recipe));
   if (options.calibration == nullptr && NeedsCalibration(recipe)) {
-    return UsageError("scheme ", recipe.scheme.name, ", method ", recipe.method, ": expected calibration data, found none");
+    return UsageError("scheme ", recipe.scheme.name, ", method ", recipe.method,
+                      recipe.kv_cache.has_value() ? absl::StrCat(", KV cache ", recipe.kv_cache->name) : "",
+                      ": expected calibration data, found none");
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer, ArtifactWriter::Create(output, {.source_path = reader.path()}));
   RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));

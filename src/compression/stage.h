@@ -36,6 +36,7 @@ struct StageResult {
   std::vector<LayerReport> layers;   // of its quantized modules
   std::optional<BlockReport> block;  // of a decoder layer that was run
   std::vector<ScaledInputReport> scaled_inputs;
+  std::vector<KvScaleReport> kv_scales;  // one, where the KV cache has static scales
 };
 
 }  // namespace pith

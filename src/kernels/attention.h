@@ -20,11 +20,12 @@ constexpr int64_t kAttentionPartition = 512;  // tokens a thread may take by its
 constexpr int64_t kAttentionTileRows = 16;    // rows that share one read of keys and values
 
 // How the cache holds keys and values (docs/formats/kv_cache.md). Int8 and fp8 have one f32 scale per token and KV head, for the key and
-// for the value: x = scale * code. A vector of zeros has scale 0, one with an element that is not finite has scale NaN and codes 0.
+// for the value: x = scale * code. A vector of zeros has scale 0, one with an element that is not finite has scale NaN and codes 0. With
+// static scales (fp8 alone, KvAppendParams) every token of a head has the same one.
 enum class KvDtype : int32_t {
   kBf16 = 0,
   kInt8 = 1,  // codes in [-127, 127], scale = max|x| / 127
-  kFp8 = 2,   // e4m3fn codes, never NaN, scale = max|x| / 448
+  kFp8 = 2,   // e4m3fn codes, never NaN, scale = max|x| / 448, or static
 };
 constexpr int kNumKvDtypes = 3;
 
@@ -92,6 +93,10 @@ struct KvAppendParams {
   const int32_t* block_table = nullptr;
   int64_t block_size = 0;                     // tokens
   int64_t block_stride = 0, head_stride = 0;  // bytes
+  // Fp8, else ignored: [num_kv_heads] each, finite and at least kKvSmallest. Every vector of a head is stored with its scale, and what is
+  // larger than 448 scales becomes 448. Both null: each vector has a scale of its own.
+  const float* key_scales = nullptr;
+  const float* value_scales = nullptr;
 };
 
 }  // namespace pith

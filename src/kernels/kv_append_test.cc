@@ -31,7 +31,8 @@ struct StoredVector {
   std::vector<uint8_t> elements, scale;
 };
 
-StoredVector Store(KvDtype dtype, const float* x, int64_t head_dim) {
+// static_scale: of fp8; 0: the vector's own.
+StoredVector Store(KvDtype dtype, const float* x, int64_t head_dim, float static_scale = 0.0f) {
   StoredVector out;
   if (dtype == KvDtype::kBf16) {
     for (int64_t i = 0; i < head_dim; ++i) {
@@ -46,10 +47,12 @@ StoredVector Store(KvDtype dtype, const float* x, int64_t head_dim) {
     finite = finite && std::isfinite(x[i]);
     largest = std::max(largest, std::fabs(x[i]));
   }
-  const bool codes = finite && largest >= kKvSmallest;
-  const float scale = !finite ? std::numeric_limits<float>::quiet_NaN()
-                      : codes ? largest / (dtype == KvDtype::kInt8 ? 127.0f : 448.0f)
-                              : 0.0f;
+  const bool is_static = dtype == KvDtype::kFp8 && static_scale > 0;
+  const bool codes = finite && (is_static || largest >= kKvSmallest);
+  const float scale = !finite     ? std::numeric_limits<float>::quiet_NaN()
+                      : is_static ? static_scale
+                      : codes     ? largest / (dtype == KvDtype::kInt8 ? 127.0f : 448.0f)
+                                  : 0.0f;
   for (int64_t i = 0; i < head_dim; ++i) {
     const float quotient = codes ? x[i] / scale : 0.0f;
     out.elements.push_back(dtype == KvDtype::kFp8 ? ToFloat8E4M3(quotient).bits
@@ -62,12 +65,20 @@ StoredVector Store(KvDtype dtype, const float* x, int64_t head_dim) {
 
 class KvAppendTest : public testing::TestWithParam<KvDtype> {};
 
-TEST_P(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) {
+// Scales of head h: small enough that some elements saturate. Formats without static scales ignore them.
+float KeyScale(int64_t head) { return 0.004f + 0.001f * static_cast<float>(head); }
+float ValueScale(int64_t head) { return 0.01f + 0.5f * static_cast<float>(head); }
+
+void ExpectRowsInTheirBlocks(KvDtype dtype, bool with_static_scales) {
+  std::vector<float> key_scales, value_scales;
+  for (int64_t h = 0; h < 8 && with_static_scales; ++h) {
+    key_scales.push_back(KeyScale(h));
+    value_scales.push_back(ValueScale(h));
+  }
   for (const AppendShape& s : kAppendShapes) {
     const int64_t blocks = (s.first_position + s.num_rows + s.block_size - 1) / s.block_size;
-    const int64_t token_bytes = s.head_dim * KvElementBytes(GetParam());
-    const int64_t head_stride = s.block_size * (token_bytes + KvScaleBytes(GetParam())) + 12,
-                  block_stride = s.num_kv_heads * head_stride + 8;
+    const int64_t token_bytes = s.head_dim * KvElementBytes(dtype);
+    const int64_t head_stride = s.block_size * (token_bytes + KvScaleBytes(dtype)) + 12, block_stride = s.num_kv_heads * head_stride + 8;
     std::vector<int32_t> table;
     for (int64_t b = 0; b < blocks; ++b) table.push_back(static_cast<int32_t>(blocks - 1 - b));
     const int64_t key_stride = s.num_kv_heads * s.head_dim + 1, value_stride = key_stride + 4;
@@ -78,16 +89,16 @@ TEST_P(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) {
       for (int64_t h = 0; h < s.num_kv_heads; ++h) {
         const int64_t t = s.first_position + r, slot = t % s.block_size;
         const int64_t head = table[t / s.block_size] * block_stride + h * head_stride;
-        const auto place = [&](std::vector<uint8_t>& cache, const float* x) {
-          const StoredVector stored = Store(GetParam(), x, s.head_dim);
+        const auto place = [&](std::vector<uint8_t>& cache, const float* x, float static_scale) {
+          const StoredVector stored = Store(dtype, x, s.head_dim, static_scale);
           std::copy(stored.elements.begin(), stored.elements.end(), cache.begin() + head + slot * token_bytes);
           std::copy(stored.scale.begin(), stored.scale.end(), cache.begin() + head + s.block_size * token_bytes + 4 * slot);
         };
-        place(expected_key, key.data() + r * key_stride + h * s.head_dim);
-        place(expected_value, value.data() + r * value_stride + h * s.head_dim);
+        place(expected_key, key.data() + r * key_stride + h * s.head_dim, with_static_scales ? KeyScale(h) : 0);
+        place(expected_value, value.data() + r * value_stride + h * s.head_dim, with_static_scales ? ValueScale(h) : 0);
       }
     }
-    for (const OperatorEntry* row : AppendRowsOf(GetParam())) {
+    for (const OperatorEntry* row : AppendRowsOf(dtype)) {
       GuardedBuffer<uint8_t> key_cache(blocks * block_stride, 0xBE), value_cache(blocks * block_stride, 0xBE);
       row->kv_append({.key = readable_key.data(),
                       .value = readable_value.data(),
@@ -102,7 +113,9 @@ TEST_P(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) {
                       .block_table = table.data(),
                       .block_size = s.block_size,
                       .block_stride = block_stride,
-                      .head_stride = head_stride});
+                      .head_stride = head_stride,
+                      .key_scales = with_static_scales ? key_scales.data() : nullptr,
+                      .value_scales = with_static_scales ? value_scales.data() : nullptr});
       EXPECT_TRUE(key_cache.Intact() && value_cache.Intact()) << row->name;
       EXPECT_EQ(key_cache.values(), expected_key) << row->name << " head_dim " << s.head_dim;
       EXPECT_EQ(value_cache.values(), expected_value) << row->name << " head_dim " << s.head_dim;
@@ -110,9 +123,12 @@ TEST_P(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) {
   }
 }
 
+TEST_P(KvAppendTest, StoresRowsInTheirBlocksAndNothingElse) { ExpectRowsInTheirBlocks(GetParam(), false); }
+TEST_P(KvAppendTest, StaticScalesAreOneForEveryVectorOfAHead) { ExpectRowsInTheirBlocks(GetParam(), true); }
+
 // One vector of 24 elements, stored by every row of the format.
-void ExpectStored(KvDtype dtype, const std::vector<float>& x, const char* what) {
-  const StoredVector expected = Store(dtype, x.data(), 24);
+void ExpectStored(KvDtype dtype, const std::vector<float>& x, const char* what, float static_scale = 0.0f) {
+  const StoredVector expected = Store(dtype, x.data(), 24, static_scale);
   std::vector<uint8_t> bytes = expected.elements;
   bytes.insert(bytes.end(), expected.scale.begin(), expected.scale.end());
   const int32_t table = 0;
@@ -129,7 +145,9 @@ void ExpectStored(KvDtype dtype, const std::vector<float>& x, const char* what) 
                     .block_table = &table,
                     .block_size = 1,
                     .block_stride = stride,
-                    .head_stride = stride});
+                    .head_stride = stride,
+                    .key_scales = static_scale > 0 ? &static_scale : nullptr,
+                    .value_scales = static_scale > 0 ? &static_scale : nullptr});
     EXPECT_EQ(key, bytes) << row->name << ": " << what;
     EXPECT_EQ(value, bytes) << row->name << ": " << what;
   }
@@ -157,6 +175,29 @@ TEST_P(KvAppendTest, EdgesOfTheFormat) {
   ExpectStored(GetParam(), x, "infinity");
   x[7] = -std::numeric_limits<float>::quiet_NaN();
   ExpectStored(GetParam(), x, "NaN");
+}
+
+// Nothing of a vector decides its scale: zeros and tiny ones get it too, large ones end at 448 scales, and NaN still spoils the vector.
+TEST(KvAppendStaticTest, EdgesOfStaticScales) {
+  std::vector<float> x(24, 0.0f);
+  for (const float scale : {0.5f, kKvSmallest, 0x1p+100f}) {
+    x.assign(24, 0.0f);
+    ExpectStored(KvDtype::kFp8, x, "zeros", scale);
+    for (int i = 0; i < 24; ++i) x[static_cast<size_t>(i)] = std::ldexp(i % 2 == 0 ? 1.5f : -1.75f, 2 * i - 30);
+    ExpectStored(KvDtype::kFp8, x, "from tiny to saturated", scale);
+    x[3] = std::numeric_limits<float>::max();
+    x[4] = -std::numeric_limits<float>::max();
+    x[5] = std::numeric_limits<float>::denorm_min();
+    ExpectStored(KvDtype::kFp8, x, "the largest and the smallest", scale);
+    x[7] = std::numeric_limits<float>::quiet_NaN();
+    ExpectStored(KvDtype::kFp8, x, "NaN", scale);
+  }
+  x.assign(24, 0.0f);
+  x[0] = 600.0f;
+  x[1] = -600.0f;
+  const StoredVector stored = Store(KvDtype::kFp8, x.data(), 24, 1.0f);
+  EXPECT_EQ(stored.elements[0], 0x7E);
+  EXPECT_EQ(stored.elements[1], 0xFE);
 }
 
 // Half a step is the largest error; a step is the scale for int8, and for fp8 an eighth of the power of two below.

@@ -54,6 +54,7 @@ void RunTask(ForwardPass& pass, int64_t layer, AttentionPlan& plan, const Attent
 
 void AppendKeys(ForwardPass& pass, int64_t layer, int64_t begin, int64_t end) {
   const QkvLayout layout(pass.config);
+  const KvScales* scales = pass.kv_scales == nullptr ? nullptr : &(*pass.kv_scales)[static_cast<size_t>(layer)];
   for (const SequenceSlice& slice : pass.batch.sequences) {
     const int64_t first = std::max(begin, slice.row_begin), last = std::min(end, slice.row_begin + slice.num_rows);
     if (first >= last) continue;
@@ -71,7 +72,9 @@ void AppendKeys(ForwardPass& pass, int64_t layer, int64_t begin, int64_t end) {
                                          .block_table = slice.blocks->blocks.data(),
                                          .block_size = kBlockSizeTokens,
                                          .block_stride = pass.kv.spec().block_stride(),
-                                         .head_stride = pass.kv.spec().head_stride()});
+                                         .head_stride = pass.kv.spec().head_stride(),
+                                         .key_scales = scales == nullptr ? nullptr : scales->key.data(),
+                                         .value_scales = scales == nullptr ? nullptr : scales->value.data()});
   }
 }
 

@@ -18,6 +18,23 @@ void Observe(const ForwardPass& pass, const Linear& linear, const LinearInput& i
   for (const TensorDataPath& path : linear.data_path()) pass.observer->OnLinearInput(path.name, input.bf16(), rows, linear.in());
 }
 
+void ObserveKeys(const ForwardPass& pass, int64_t rows) {
+  if (pass.observer == nullptr) return;
+  const QkvLayout layout(pass.config);
+  const float* keys = pass.workspace.qkv() + layout.queries;
+  pass.observer->OnKeysValues(keys, keys + layout.keys, layout.row, rows);
+}
+
+// Keys without what they have in common.
+void CenterKeys(const ForwardPass& pass, int64_t layer, float* keys, int64_t stride, int64_t rows) {
+  if (pass.key_centers == nullptr) return;
+  const std::vector<float>& center = (*pass.key_centers)[static_cast<size_t>(layer)];
+  for (int64_t r = 0; r < rows; ++r) {
+    float* key = keys + r * stride;
+    for (size_t i = 0; i < center.size(); ++i) key[i] -= center[i];
+  }
+}
+
 // Query and key norms, RoPE, and the append to the cache, for rows [begin, end) of the batch.
 void PrepareKeys(const DecoderLayer& layer, ForwardPass& pass, int64_t begin, int64_t end) {
   const DecoderConfig& config = pass.config;
@@ -29,6 +46,7 @@ void PrepareKeys(const DecoderLayer& layer, ForwardPass& pass, int64_t begin, in
   }
   layer.rotary->Run(pass.context, qkv, layout.row, end - begin, config.num_heads + config.num_kv_heads, config.head_dim,
                     pass.workspace.positions().data() + begin);
+  CenterKeys(pass, layer.index, qkv + layout.queries, layout.row, end - begin);
   AppendKeys(pass, layer.index, begin, end);
 }
 
@@ -46,6 +64,7 @@ void RunAttention(const DecoderLayer& layer, ForwardPass& pass) {
   // A value rotated and stored costs a fraction of one normalized and quantized: few rows are not worth a section of the pool.
   pass.context.ForRows(rows, layout.row / 2, [&](int64_t begin, int64_t end) { PrepareKeys(layer, pass, begin, end); });
   ProfileKeys(pass, layer.index);
+  ObserveKeys(pass, rows);
   RunCachedAttention(pass, layer.index, layer.window);
   ProfileAttention(pass, layer.index, layer.window);
   Prepare(pass, layer.o, workspace.attended(), rows);

@@ -6,31 +6,18 @@
 
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "base/json.h"
 #include "base/status.h"
 #include "model/architectures/architecture.h"
+#include "model/declared_kv_cache.h"
 #include "model/forward_pass.h"
+#include "model/key_centers.h"
 #include "model/pass_profile.h"
 #include "model/prepack_binding.h"
 #include "model/weight_binding.h"
 #include "model/weight_map.h"
-#include "quantization/quantization_args.h"
 
 namespace pith {
 namespace {
-
-// The cache format that quantization_config's kv_cache_scheme declares; bf16 without one.
-absl::StatusOr<KvDtype> DeclaredKvDtype(const Json& config) {
-  const Json* quantization = FindMember(config, "quantization_config");
-  const Json* scheme = quantization == nullptr ? nullptr : FindMember(*quantization, "kv_cache_scheme");
-  if (scheme == nullptr || scheme->is_null()) return KvDtype::kBf16;
-  ASSIGN_OR_RETURN(const QuantizationArgs args, ParseQuantizationArgs(*scheme));
-  if (args.num_bits != 8 || !args.symmetric) {
-    return NotSupportedError("kv_cache_scheme: expected 8 bits, symmetric, found ", args.num_bits, " bits, ",
-                             args.symmetric ? "symmetric" : "asymmetric");
-  }
-  return args.type == QuantizationType::kFloat ? KvDtype::kFp8 : KvDtype::kInt8;
-}
 
 class LoadedDecoderModel : public DecoderModel {
  public:
@@ -49,7 +36,7 @@ class LoadedDecoderModel : public DecoderModel {
             .num_kv_heads = config_.num_kv_heads,
             .head_dim = config_.head_dim,
             .num_blocks = num_blocks,
-            .dtype = kv_dtype_};
+            .dtype = declared_kv_.dtype};
   }
   const std::vector<TensorDataPath>& data_path() const override { return decoder_.data_path; }
   std::string DataPathName() const override;
@@ -65,7 +52,8 @@ class LoadedDecoderModel : public DecoderModel {
   const DecoderConfig config_;
   const ComputeContext context_;
   std::array<AttentionSelection, kNumKvDtypes> attention_;  // by KvDtype
-  KvDtype kv_dtype_ = KvDtype::kBf16;                       // what the artifact declares
+  DeclaredKvCache declared_kv_;
+  std::vector<std::vector<float>> key_centers_;  // by layer; empty: none
   BoundDecoder decoder_;
   Workspace workspace_;
   LayerObserver* observer_ = nullptr;
@@ -73,9 +61,10 @@ class LoadedDecoderModel : public DecoderModel {
 };
 
 absl::Status LoadedDecoderModel::Bind(const ArtifactReader& reader, const LoadOptions& options) {
-  ASSIGN_OR_RETURN(kv_dtype_, DeclaredKvDtype(reader.config()));
   ASSIGN_OR_RETURN(const Architecture* architecture, FindArchitecture(config_.model_type));
   ASSIGN_OR_RETURN(const WeightMap map, MakeWeightMap(reader, architecture->norms));
+  ASSIGN_OR_RETURN(declared_kv_, ReadDeclaredKvCache(reader, config_, map));
+  ASSIGN_OR_RETURN(key_centers_, ReadKeyCenters(reader, config_, map));
   PrepackCacheReport ignored;
   PrepackCacheReport& report = options.prepack_report != nullptr ? *options.prepack_report : ignored;
   ASSIGN_OR_RETURN(decoder_, BindWithPrepackCache(reader, config_, map, context_, options.progress, options.prepack_cache, report));
@@ -117,6 +106,8 @@ void LoadedDecoderModel::Run(const ForwardBatch& batch, KvStorage& kv, float* lo
   std::vector<AttentionPlan> plans = PlanAttention(batch, config_, context_.pool->num_threads());
   for (const AttentionPlan& plan : plans) workspace_.ReserveAttentionStates(plan.state_floats);
   ForwardPass pass{context_, config_, batch, kv, workspace_, attention_[static_cast<size_t>(kv.spec().dtype)], plans, observer_, profiler_};
+  if (kv.spec().dtype == declared_kv_.dtype && !declared_kv_.scales.empty()) pass.kv_scales = &declared_kv_.scales;
+  if (kv.spec().dtype != KvDtype::kBf16 && !key_centers_.empty()) pass.key_centers = &key_centers_;
   if (profiler_ != nullptr) profiler_->BeginPass();
   decoder_.embedding.Run(context_, batch.token_ids, config_.embedding_scale, workspace_.hidden(), config_.hidden_size);
   ProfileEmbedding(pass, decoder_.embedding);

@@ -47,7 +47,8 @@ class DecoderModel {
   static absl::StatusOr<std::unique_ptr<DecoderModel>> Load(const ArtifactReader& reader, const LoadOptions& options);
 
   virtual const DecoderConfig& config() const = 0;
-  // In the cache format the artifact declares (kv_cache_scheme), bf16 without one; Forward takes a cache of any format.
+  // In the cache format the artifact declares (kv_cache_scheme), bf16 without one; Forward takes a cache of any format. In that of the
+  // artifact keys and values are stored with its static scales, where it has any.
   virtual KvCacheSpec MakeKvSpec(int64_t num_blocks) const = 0;
   // The same in a format of the caller's; nullopt: the artifact's.
   KvCacheSpec KvSpecAs(std::optional<KvDtype> dtype, int64_t num_blocks) const {

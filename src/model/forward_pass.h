@@ -9,6 +9,7 @@
 #include "kernels/selection.h"
 #include "kv_cache/kv_storage.h"
 #include "model/attention_plan.h"
+#include "model/declared_kv_cache.h"
 #include "model/decoder_config.h"
 #include "model/forward_batch.h"
 #include "model/layer_observer.h"
@@ -68,6 +69,8 @@ struct ForwardPass {
   std::vector<AttentionPlan>& attention_plans;
   LayerObserver* observer = nullptr;
   Profiler* profiler = nullptr;
+  const std::vector<KvScales>* kv_scales = nullptr;  // by layer; null: scales of the cache, if it has any, are found at run time
+  const std::vector<std::vector<float>>* key_centers = nullptr;  // by layer (key_centers.h); null: keys are stored as they are
 };
 
 }  // namespace pith

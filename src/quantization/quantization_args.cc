@@ -16,7 +16,7 @@ struct StrategyRow {
 
 constexpr StrategyRow kStrategies[] = {
     {QuantizationStrategy::kTensor, "tensor"}, {QuantizationStrategy::kChannel, "channel"}, {QuantizationStrategy::kGroup, "group"},
-    {QuantizationStrategy::kBlock, "block"},   {QuantizationStrategy::kToken, "token"},
+    {QuantizationStrategy::kBlock, "block"},   {QuantizationStrategy::kToken, "token"},     {QuantizationStrategy::kAttnHead, "attn_head"},
 };
 
 // Every key published so far. The last five say how scales were found, not what they mean.
@@ -110,13 +110,14 @@ absl::Status ParseStrategy(const Json& json, QuantizationArgs& args) {
     return absl::OkStatus();
   }
   const std::string lower = absl::AsciiStrToLower(name);
+  // Of weights and activations; kv_cache_scheme.h reads the heads of a cache.
+  if (lower == "tensor_group" || lower == "attn_head") return NotSupportedError("\"strategy\": \"", lower, "\" is not supported");
   for (const StrategyRow& row : kStrategies) {
     if (row.name == lower) {
       args.strategy = row.strategy;
       return absl::OkStatus();
     }
   }
-  if (lower == "tensor_group" || lower == "attn_head") return NotSupportedError("\"strategy\": \"", lower, "\" is not supported");
   return BadFileError("\"strategy\": expected tensor, channel, group, block or token, found \"", Printable(name, 60), "\"");
 }
 
@@ -155,7 +156,8 @@ absl::Status Validate(const QuantizationArgs& args) {
   if (args.strategy == QuantizationStrategy::kToken && !args.dynamic) {
     return UsageError("dynamic: expected true for strategy token (scales exist only at run time), found false");
   }
-  if (args.dynamic && (is_block || args.strategy == QuantizationStrategy::kChannel)) {
+  const bool of_channels = args.strategy == QuantizationStrategy::kChannel || args.strategy == QuantizationStrategy::kAttnHead;
+  if (args.dynamic && (is_block || of_channels)) {
     return UsageError("dynamic: expected false for strategy ", strategy, ", found true");
   }
   return absl::OkStatus();

@@ -15,7 +15,7 @@
 namespace pith {
 
 enum class QuantizationType { kInt, kFloat };
-enum class QuantizationStrategy { kTensor, kChannel, kGroup, kBlock, kToken };
+enum class QuantizationStrategy { kTensor, kChannel, kGroup, kBlock, kToken, kAttnHead };  // the last of KV caches alone
 
 absl::string_view StrategyName(QuantizationStrategy strategy);  // "tensor", "channel", ...
 

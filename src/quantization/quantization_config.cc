@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "quantization/formats/format_table.h"
+#include "quantization/kv_cache_scheme.h"
 #include "quantization/nearest_name.h"
 #include "quantization/quant_method.h"
 
@@ -16,7 +17,7 @@ namespace {
 using Match = ModulePattern::Match;
 
 constexpr absl::string_view kMethod = "compressed-tensors";
-constexpr absl::string_view kMixed = "mixed-precision";
+constexpr absl::string_view kMixed = "mixed-precision", kDense = "dense";
 
 std::string Found(const Json& value) { return Printable(DumpJson(value), 60); }
 
@@ -34,10 +35,11 @@ absl::StatusOr<std::vector<ModulePattern>> ParsePatterns(const Json& object, abs
   return patterns;
 }
 
-absl::StatusOr<std::optional<QuantizationArgs>> ParseOptionalArgs(const Json& object, absl::string_view key) {
+absl::StatusOr<std::optional<QuantizationArgs>> ParseOptionalArgs(
+    const Json& object, absl::string_view key, absl::StatusOr<QuantizationArgs> (*parse)(const Json&) = ParseQuantizationArgs) {
   const Json* member = FindMember(object, key);
   if (member == nullptr) return std::optional<QuantizationArgs>();
-  absl::StatusOr<QuantizationArgs> args = ParseQuantizationArgs(*member);
+  absl::StatusOr<QuantizationArgs> args = parse(*member);
   if (!args.ok()) return Annotate(args.status(), absl::StrCat("\"", key, "\""));
   return std::optional<QuantizationArgs>(*args);
 }
@@ -165,7 +167,7 @@ absl::StatusOr<std::string> FindContradiction(const QuantizationConfig& config, 
 
 // A group's own format beats the config's, so they may differ whatever the config says.
 std::string CommonFormat(const QuantizationConfig& config) {
-  if (config.groups.empty()) return config.format;
+  if (config.groups.empty()) return config.format.empty() ? std::string(kDense) : config.format;
   for (const QuantizationGroup& group : config.groups) {
     if (group.scheme.format != config.groups[0].scheme.format) return std::string(kMixed);
   }
@@ -188,7 +190,7 @@ absl::StatusOr<QuantizationConfig> ParseQuantizationConfig(const Json& json) {
   QuantizationConfig config;
   ASSIGN_OR_RETURN(config.format, GetString(json, "format"));
   ASSIGN_OR_RETURN(config.ignore, ParsePatterns(json, "ignore"));
-  ASSIGN_OR_RETURN(config.kv_cache_scheme, ParseOptionalArgs(json, "kv_cache_scheme"));
+  ASSIGN_OR_RETURN(config.kv_cache_scheme, ParseOptionalArgs(json, "kv_cache_scheme", ParseKvCacheArgs));
   const Json* groups = FindMember(json, "config_groups");
   if (groups == nullptr || !groups->is_object()) {
     return BadFileError("\"config_groups\": expected an object, found ", groups == nullptr ? "nothing" : Found(*groups));

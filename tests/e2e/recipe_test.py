@@ -153,7 +153,7 @@ class RecipeTest(harness.Case):
                 ("quant_stage:\n  quant_modifiers:\n    GPTQModifier:\n      dampening_fraction: 0.1\n", 65,
                  'recipe.yaml: line 4: quant_stage.quant_modifiers.GPTQModifier.dampening_fraction: unknown key, nearest is "dampening_f'),
                 ("QuantizationModifier:\n  scheme: W4A61\n", 4, "recipe.yaml: line 2: QuantizationModifier.scheme: scheme"),
-                ("QuantizationModifier:\n  scheme: W8A8\n  kv_cache_scheme: {num_bits: 8, type: float}\n", 4, "3: QuantizationModifier.kv"),
+                ("QuantizationModifier:\n  scheme: W8A8\n  kv_cache_scheme: {num_bits: 8, type: int}\n", 4, "3: QuantizationModifier.kv"),
                 ("SpinQuantModifier: {rotations: [R1, R2]}\n", 4, "SpinQuantModifier is not supported"),
                 ("QuantizationModifier: {scheme: W4A16", 65, "recipe.yaml: line 1"),
                 ("", 65, "expected stages or modifiers")):

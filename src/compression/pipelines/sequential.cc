@@ -190,7 +190,7 @@ absl::Status SequentialPipeline::QuantizeStage(const Stage& stage, std::vector<O
   return absl::OkStatus();
 }
 
-absl::Status SequentialPipeline::Advance(int64_t index, const DecoderLayer& dense, const DecoderLayer& quantized,
+absl::Status SequentialPipeline::Advance(int64_t index, const DecoderLayer& dense, const DecoderLayer& quantized, LayerObserver* observer,
                                          const CompressionProgress& progress, StageResult& result) {
   ASSIGN_OR_RETURN(const HiddenStatesReader hidden, OpenHidden(index));
   ASSIGN_OR_RETURN(const HiddenStatesReader reference, OpenDense(index));
@@ -201,7 +201,7 @@ absl::Status SequentialPipeline::Advance(int64_t index, const DecoderLayer& dens
   for (int64_t i = 0; i < hidden.num_sequences(); ++i) {
     const int64_t length = lengths_[static_cast<size_t>(i)];
     RETURN_IF_ERROR(hidden.Read(i, hidden_));
-    RETURN_IF_ERROR(model_->RunLayer(quantized, length, absl::MakeSpan(hidden_), nullptr));
+    RETURN_IF_ERROR(model_->RunLayer(quantized, length, absl::MakeSpan(hidden_), observer));
     RETURN_IF_ERROR(next_hidden.Append(hidden_));
     if (i < num_measured()) {
       RETURN_IF_ERROR(reference.Read(i, expected));
@@ -215,6 +215,15 @@ absl::Status SequentialPipeline::Advance(int64_t index, const DecoderLayer& dens
   result.block = BlockReport{.layer = index, .local = local.Get(), .accumulated = accumulated.Get()};
   RETURN_IF_ERROR(next_hidden.Commit());
   return next_reference.Commit();
+}
+
+absl::Status SequentialPipeline::AddKvScales(int64_t layer, const KvRange& range, StageResult& result) {
+  const QuantizationArgs& args = *parts_.plan.config.kv_cache_scheme;
+  ASSIGN_OR_RETURN(KvScaleReport scales,
+                   MakeKvScales(model_->weight_map().Layer(layer, "self_attn"), args, range, parts_.plan.model_dtype));
+  for (NamedTensor& tensor : EncodeKvScales(scales, args, parts_.plan.model_dtype)) result.tensors.push_back(std::move(tensor));
+  result.kv_scales.push_back(std::move(scales));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StageResult> SequentialPipeline::RunStage(const Stage& stage, const CompressionProgress& progress) {
@@ -243,7 +252,10 @@ absl::StatusOr<StageResult> SequentialPipeline::RunStage(const Stage& stage, con
   quantized_.Clear();
   RETURN_IF_ERROR(QuantizeStage(stage, inputs, scaled, progress, result));
   ASSIGN_OR_RETURN(const DecoderLayer quantized, model_->LoadLayer(quantized_, stage.layer));
-  RETURN_IF_ERROR(Advance(stage.layer, dense, quantized, progress, result));
+  KvRange range(config);
+  const bool with_scales = !parts_.plan.kv_scales.empty();
+  RETURN_IF_ERROR(Advance(stage.layer, dense, quantized, with_scales ? &range : nullptr, progress, result));
+  if (with_scales) RETURN_IF_ERROR(AddKvScales(stage.layer, range, result));
   return result;
 }
 

@@ -3,7 +3,8 @@
 //
 // Per layer: the dense layer runs over all sequences while the inputs of its linear modules are observed; scales of channels are searched
 // and folded; the modules are quantized; the quantized layer runs over the sequences to make the input of the next. Memory: one layer,
-// dense and quantized, statistics of its inputs, one sequence, and the outputs of the sequences that errors are measured on.
+// dense and quantized, statistics of its inputs, one sequence, and the outputs of the sequences that errors are measured on. Static scales
+// of a KV cache are those of the keys and values of that second run, which itself has a bf16 cache.
 #pragma once
 
 #include <memory>
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "compression/calibration_data.h"
 #include "compression/hidden_states.h"
+#include "compression/kv_cache_scales.h"
 #include "compression/layer_inputs.h"
 #include "compression/modifier.h"
 #include "compression/overlay_reader.h"
@@ -64,8 +66,10 @@ class SequentialPipeline {
   absl::Status QuantizeStage(const Stage& stage, std::vector<Observed>& inputs, const ScaledLayer& scaled,
                              const CompressionProgress& progress, StageResult& result);
   absl::Status Copy(const std::string& tensor, const ScaledLayer& scaled, StageResult& result);
-  absl::Status Advance(int64_t index, const DecoderLayer& dense, const DecoderLayer& quantized, const CompressionProgress& progress,
-                       StageResult& result);
+  // `observer` (null: none) sees the quantized layer at work.
+  absl::Status Advance(int64_t index, const DecoderLayer& dense, const DecoderLayer& quantized, LayerObserver* observer,
+                       const CompressionProgress& progress, StageResult& result);
+  absl::Status AddKvScales(int64_t layer, const KvRange& range, StageResult& result);
 
   const SequentialParts parts_;
   const StatisticsLevel level_;
