@@ -46,9 +46,7 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
   Recipe recipe;
   ASSIGN_OR_RETURN(recipe.scheme, FindQuantizingScheme("--scheme", scheme));
   recipe.method = method == "auto" ? std::string(BestMethod(recipe.scheme)) : method;
-  ASSIGN_OR_RETURN(const MethodRow* row, FindMethod(recipe.method));
-  if (row->make_scaler != nullptr) RETURN_IF_ERROR(row->make_scaler(recipe).status());
-  RETURN_IF_ERROR(row->make_quantizer(recipe).status());
+  RETURN_IF_ERROR(MakeMethodParts(recipe).status());
   RETURN_IF_ERROR(ParseGroupSize("--group-size", group_size, recipe.scheme, recipe.strategy, recipe.group_size));
   for (const std::string& entry : ignore) {
     const absl::Status parsed = ModulePattern::Parse(entry).status();
@@ -76,6 +74,10 @@ absl::Status QuantizeEmbeddings(const std::string& scheme, const std::string& gr
 absl::Status QuantizeHead(const std::string& scheme, const std::string& group_size, Recipe& recipe) {
   std::erase(recipe.ignore, "lm_head");
   return AddOverride("--quantize-head", scheme, group_size, {"lm_head"}, recipe);
+}
+
+std::string SettingName(const Recipe& recipe, absl::string_view setting) {
+  return recipe.source.empty() ? absl::StrCat("--", setting) : absl::StrCat(Printable(recipe.source, 500), ": ", setting);
 }
 
 OrderedJson ToJson(const Recipe& recipe) {

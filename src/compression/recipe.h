@@ -35,7 +35,11 @@ struct Recipe {
   bool activation_order = true, refit_scales = true;             // GptqOptions
   std::optional<double> smoothing_strength;                      // SmoothQuantOptions::alpha; else searched
   uint64_t seed = 0;                                             // of whatever the method draws
+  std::string source;                                            // for messages: the file it was read from; empty: flags
 };
+
+// What a message calls a setting: "--ignore", or "recipe.yaml: ignore".
+std::string SettingName(const Recipe& recipe, absl::string_view setting);
 
 // `group_size` is "auto" (what the scheme has: groups, of the size that ResolveGroupSize chooses, channels or blocks), "channel", "tensor"
 // or a number. `method` is a row of the table of methods, or "auto": the best known for the scheme (BestMethod). Float codes are never
@@ -51,7 +55,7 @@ absl::Status AddOverride(absl::string_view flag, const std::string& scheme, cons
 absl::Status QuantizeEmbeddings(const std::string& scheme, const std::string& group_size, Recipe& recipe);
 absl::Status QuantizeHead(const std::string& scheme, const std::string& group_size, Recipe& recipe);
 
-// What the manifest records: everything that decides the bytes of the artifact.
+// What the manifest records: everything that decides the bytes of the artifact, so not the source.
 OrderedJson ToJson(const Recipe& recipe);
 
 }  // namespace pith
