@@ -4,6 +4,7 @@
 
 #include "artifact/manifest.h"
 #include "artifact/safetensors.h"
+#include "artifact/test_values.h"
 #include "artifact/tiny_models.h"
 #include "base/python_process.h"
 #include "base/status.h"
@@ -17,28 +18,12 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<float> Values(const ArtifactReader& reader, const std::string& name) {
-  const auto weight = reader.ReadWeight(name);
-  EXPECT_TRUE(weight.ok()) << weight.status();
-  std::vector<float> values;
-  if (weight->dense.has_value()) {
-    values.resize(static_cast<size_t>(weight->dense->num_elements()));
-    EXPECT_TRUE(ConvertToFloat(*weight->dense, absl::MakeSpan(values)).ok());
-    return values;
-  }
-  const QuantizedTensor& q = *weight->quantized;
-  values.resize(static_cast<size_t>(q.out * q.in));
-  for (int64_t o = 0; o < q.out; ++o)
-    q.DequantizeRow(o, absl::MakeSpan(values).subspan(static_cast<size_t>(o * q.in), static_cast<size_t>(q.in)));
-  return values;
-}
-
 // Every module of the output is the bf16 rounding of the input's, and nothing else is there.
 void ExpectSameModel(const ArtifactReader& source, const ArtifactReader& converted) {
   ASSERT_EQ(source.WeightNames(), converted.WeightNames());
   ASSERT_EQ(source.PlainTensorNames(), converted.PlainTensorNames());
   for (const std::string& name : source.WeightNames()) {
-    const std::vector<float> expected = Values(source, name), found = Values(converted, name);
+    const std::vector<float> expected = WeightValues(source, name), found = WeightValues(converted, name);
     ASSERT_EQ(expected.size(), found.size()) << name;
     for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(found[i], RoundToBfloat16(expected[i])) << name << " " << i;
     EXPECT_EQ(source.DescribeWeight(name)->shape, converted.DescribeWeight(name)->shape);
@@ -166,7 +151,7 @@ TEST(Conversion, LargeTensorsAreWrittenInParts) {
   ASSERT_TRUE(ConvertToHuggingFace(**source, scratch.File("out"), {.max_shard_bytes = 1'000'000}).ok());
   const auto converted = ArtifactReader::Open(scratch.File("out"));
   ASSERT_TRUE(converted.ok()) << converted.status();
-  EXPECT_EQ(Values(**converted, "model.embed_tokens"), TinyValues("token_embd.weight", 300'000 * 8));
+  EXPECT_EQ(WeightValues(**converted, "model.embed_tokens"), TinyValues("token_embd.weight", 300'000 * 8));
   EXPECT_TRUE(FileExists(scratch.File("out/model-00002-of-00002.safetensors")));
 }
 

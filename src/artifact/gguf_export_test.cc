@@ -2,6 +2,7 @@
 
 #include "artifact/gguf.h"
 #include "artifact/stored_conversion.h"
+#include "artifact/test_values.h"
 #include "artifact/tiny_models.h"
 #include "base/test_util.h"
 #include "gmock/gmock.h"
@@ -31,27 +32,10 @@ absl::Status Export(const ArtifactReader& reader, const std::string& path, const
   return ExportGguf(reader, path, options, pool).status();
 }
 
-std::vector<float> Values(const ArtifactReader& reader, const std::string& name) {
-  const auto weight = reader.ReadWeight(name);
-  EXPECT_TRUE(weight.ok()) << weight.status();
-  std::vector<float> values;
-  if (weight->dense.has_value()) {
-    values.resize(static_cast<size_t>(weight->dense->num_elements()));
-    EXPECT_TRUE(ConvertToFloat(*weight->dense, absl::MakeSpan(values)).ok());
-    return values;
-  }
-  const QuantizedTensor& q = *weight->quantized;
-  values.resize(static_cast<size_t>(q.out * q.in));
-  for (int64_t o = 0; o < q.out; ++o) {
-    q.DequantizeRow(o, absl::MakeSpan(values).subspan(static_cast<size_t>(o * q.in), static_cast<size_t>(q.in)));
-  }
-  return values;
-}
-
 void ExpectSameModel(const ArtifactReader& a, const ArtifactReader& b) {
   ASSERT_EQ(a.WeightNames(), b.WeightNames());
   ASSERT_EQ(a.PlainTensorNames(), b.PlainTensorNames());
-  for (const std::string& name : a.WeightNames()) EXPECT_EQ(Values(a, name), Values(b, name)) << name;
+  for (const std::string& name : a.WeightNames()) EXPECT_EQ(WeightValues(a, name), WeightValues(b, name)) << name;
   for (const std::string& name : a.PlainTensorNames()) {
     const auto left = *a.ReadTensor(name), right = *b.ReadTensor(name);
     std::vector<float> x(static_cast<size_t>(left->dense->num_elements())), y(x.size());

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/foreign_file.h"
 #include "base/log.h"
+#include "base/model_files.h"
 #include "base/status.h"
 
 namespace pith {
@@ -15,23 +16,9 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
-constexpr absl::string_view kSideFiles[] = {"generation_config.json",
-                                            "tokenizer.json",
-                                            "tokenizer_config.json",
-                                            "special_tokens_map.json",
-                                            "added_tokens.json",
-                                            "tokenizer.model",
-                                            "vocab.json",
-                                            "merges.txt",
-                                            "chat_template.jinja",
-                                            "chat_template.json"};
-// Legal texts come under many endings: LICENSE, LICENSE.txt, USE_POLICY.md, ...
-constexpr absl::string_view kLegalPrefixes[] = {"LICENSE", "LICENCE", "NOTICE", "USE_POLICY", "COPYING"};
-
 bool IsSideFile(absl::string_view name) {
-  if (std::find(std::begin(kSideFiles), std::end(kSideFiles), name) != std::end(kSideFiles)) return true;
-  return std::any_of(std::begin(kLegalPrefixes), std::end(kLegalPrefixes),
-                     [&](absl::string_view prefix) { return absl::StartsWith(name, prefix); });
+  const absl::Span<const absl::string_view> table = SideFileTable();
+  return std::find(table.begin(), table.end(), name) != table.end() || IsLegalText(name);
 }
 
 // A JSON object of a file. Errors name the path.
@@ -43,18 +30,12 @@ absl::StatusOr<Json> ReadObject(const std::string& path) {
   return json;
 }
 
-// Files of their own in which older quantizers said what config.json says now.
-struct QuantizationFile {
-  absl::string_view name, method;
-};
-constexpr QuantizationFile kQuantizationFiles[] = {{"quantize_config.json", "gptq"}, {"quant_config.json", "awq"}};
-
 absl::Status AddQuantizationFile(const std::string& directory, Json& config) {
-  for (const QuantizationFile& file : kQuantizationFiles) {
+  for (const QuantizationFile& file : QuantizationFileTable()) {
     const std::string path = JoinPath(directory, file.name);
     if (!FileExists(path)) continue;
     ASSIGN_OR_RETURN(Json quantization, ReadObject(path));
-    if (FindMember(quantization, "quant_method") == nullptr) quantization["quant_method"] = file.method;
+    if (FindMember(quantization, "quant_method") == nullptr) quantization["quant_method"] = std::string(file.method);
     config["quantization_config"] = std::move(quantization);
     return absl::OkStatus();
   }

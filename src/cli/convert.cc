@@ -12,6 +12,7 @@
 #include "cli/model_bundle.h"
 #include "cli/model_path.h"
 #include "cli/version.h"
+#include "model/weight_check.h"
 
 namespace pith {
 namespace {
@@ -99,6 +100,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   RETURN_IF_ERROR(CheckFlags(options));
   if (options.format == kImatrix) return ConvertImportanceMatrix(options, common);
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, OpenModel(options.input));
+  RETURN_IF_ERROR(CheckKnownWeights(*reader));  // before anything is written
   std::optional<Progress> progress;
   const auto report_progress = [&](int64_t done, int64_t total) {
     if (!progress.has_value()) progress.emplace("converting", total, "tensors");

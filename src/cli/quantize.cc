@@ -1,20 +1,23 @@
-#include <map>
+#include <algorithm>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "artifact/artifact_writer.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/resource_use.h"
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/model_bundle.h"
 #include "cli/model_path.h"
+#include "cli/quantize_text.h"
 #include "cli/recipe_flag.h"
 #include "cli/version.h"
 #include "compression/bit_budget.h"
 #include "compression/modifier.h"
+#include "compression/pipelines/sequential.h"
+#include "compression/run_estimate.h"
 #include "compression/self_sampling.h"
 #include "compression/session.h"
 
@@ -30,21 +33,6 @@ struct Options {
   bool no_clip_search = false, dry_run = false, resume = false, strict = false;
   uint64_t seed = 0;
 };
-
-std::string DescribeScales(const QuantizationArgs& args, const Recipe& recipe) {
-  if (args.strategy == QuantizationStrategy::kBlock) return absl::StrCat("blocks of ", args.block_rows, "x", args.block_cols);
-  if (args.strategy != QuantizationStrategy::kGroup) return absl::StrCat("a scale per ", StrategyName(args.strategy));
-  const bool chosen = recipe.group_size == 0;
-  return absl::StrCat("groups of ", args.group_size, chosen ? " (auto: the largest power of two <= 128 that divides every row)" : "");
-}
-
-std::string DescribeActivations(const QuantizationScheme& scheme) {
-  return scheme.input_activations.has_value() ? absl::StrCat(", activations ", DescribeInput(*scheme.input_activations)) : "";
-}
-
-std::string DescribeKvCache(const Recipe& recipe) {
-  return recipe.kv_cache.has_value() ? absl::StrCat("; KV cache declared ", DescribeInput(recipe.kv_cache->args)) : "";
-}
 
 std::string KvCacheNames() {
   const auto describe = [](std::string* out, const KvCacheScheme& scheme) { absl::StrAppend(out, scheme.name, ": ", scheme.summary); };
@@ -63,86 +51,6 @@ std::string SchemeNames() {
 std::string MethodNames() {
   const auto describe = [](std::string* out, const MethodRow& row) { absl::StrAppend(out, row.name, ": ", row.summary); };
   return absl::StrCat(absl::StrJoin(Methods(), "; ", describe), "; auto: the best known for the scheme");
-}
-
-// "; of these 12 in W8A16 per channel, 1 in W8A16 in groups of 64": the modules that have a scheme of their own.
-std::string DescribeOverrides(const CompressionPlan& plan, const Recipe& recipe) {
-  std::map<std::string, int64_t> counts;
-  for (const PlannedModule& module : plan.modules) {
-    if (!module.quantized || (module.scheme.name == recipe.scheme.name && module.args() == plan.args)) continue;
-    const int group_size = module.args().group_size;
-    ++counts[absl::StrCat(module.scheme.name, group_size > 0 ? absl::StrCat(" in groups of ", group_size)
-                                                             : absl::StrCat(" per ", StrategyName(module.args().strategy)))];
-  }
-  std::vector<std::string> parts;
-  for (const auto& [scheme, count] : counts) parts.push_back(absl::StrCat(count, " in ", scheme));
-  return parts.empty() ? "" : absl::StrCat("; of these ", absl::StrJoin(parts, ", "));
-}
-
-std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
-  int64_t quantized = 0, weights = 0, kept = 0;
-  for (const PlannedModule& module : plan.modules) {
-    quantized += module.quantized ? 1 : 0;
-    kept += module.quantized ? 0 : 1;
-    weights += module.out * module.in;
-  }
-  if (!recipe.scheme.weights.has_value()) {
-    return absl::StrFormat("%s kept in %s%s; %s -> %s of tensors\n", Plural(kept, "tensor"), DTypeName(plan.model_dtype),
-                           DescribeKvCache(recipe), HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes));
-  }
-  return absl::StrFormat("%s by %s: %s (%.1f M weights) in %s%s%s; %s kept in %s%s; %s -> %s of tensors\n", recipe.scheme.name,
-                         recipe.method, Plural(quantized, recipe.overrides.empty() ? "linear layer" : "module"),
-                         static_cast<double>(weights) / 1e6, DescribeScales(plan.args, recipe), DescribeActivations(recipe.scheme),
-                         DescribeOverrides(plan, recipe), Plural(kept, "other tensor"), DTypeName(plan.model_dtype),
-                         DescribeKvCache(recipe), HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes));
-}
-
-OrderedJson PlanJson(const CompressionPlan& plan) {
-  OrderedJson tensors = OrderedJson::array();
-  for (const TensorSpec& spec : PlannedTensors(plan)) {
-    tensors.push_back({{"name", spec.name},
-                       {"dtype", std::string(DTypeName(spec.dtype))},
-                       {"shape", std::vector<int64_t>(spec.shape.begin(), spec.shape.end())},
-                       {"bytes", NumElements(spec.shape) * ByteSize(spec.dtype)}});
-  }
-  return {
-      {"input_bytes", plan.input_bytes}, {"output_bytes", plan.output_bytes}, {"group_size", plan.args.group_size}, {"tensors", tensors}};
-}
-
-// One line per tensor that would be written.
-std::string PlanTable(const CompressionPlan& plan) {
-  std::string table;
-  for (const TensorSpec& spec : PlannedTensors(plan)) {
-    absl::StrAppendFormat(&table, "  %-60s %-8s %12d bytes  [%s]\n", Printable(spec.name, 200), DTypeName(spec.dtype),
-                          NumElements(spec.shape) * ByteSize(spec.dtype), absl::StrJoin(spec.shape, ", "));
-  }
-  return table;
-}
-
-std::string Summary(const CompressionReport& report, const std::string& output) {
-  double worst = 0, error = 0;
-  std::string worst_name = "none";
-  for (const LayerReport& layer : report.layers) {
-    error += layer.relative_error / static_cast<double>(report.layers.size());
-    if (layer.relative_error > worst) {
-      worst = layer.relative_error;
-      worst_name = layer.name;
-    }
-  }
-  return absl::StrFormat("%s: %s of tensors (%.2fx smaller) in %.1f s; relative weight error %.4f on average, worst %.4f (%s)\n", output,
-                         HumanBytes(report.output_bytes),
-                         static_cast<double>(report.input_bytes) / static_cast<double>(report.output_bytes), report.seconds, error, worst,
-                         worst_name);
-}
-
-// The errors of hidden states behind the last layer, where they were measured.
-std::string BlockSummary(const CompressionReport& report) {
-  if (report.blocks.empty()) return "";
-  double local = 0;
-  for (const BlockReport& block : report.blocks) local += block.local.relative / static_cast<double>(report.blocks.size());
-  const OutputError& last = report.blocks.back().accumulated;
-  return absl::StrFormat("hidden states: relative error %.4f per layer on average; behind the last %.4f, SQNR %.1f dB, cosine %.4f\n",
-                         local, last.relative, last.sqnr_db, last.cosine);
 }
 
 // A bar per phase of the work; Ctrl-C ends it.
@@ -169,19 +77,35 @@ class PhaseProgress {
   std::string phase_;
 };
 
+CalibrationOptions SampleOptions(const Options& options) {
+  CalibrationOptions samples = options.samples;
+  samples.seed = options.seed;
+  return samples;
+}
+
+ModelText TextOf(const ModelBundle& bundle) {
+  return {.tokenizer = *bundle.tokenizer,
+          .chat_template = bundle.chat_template.has_value() ? &*bundle.chat_template : nullptr,
+          .bos_token = bundle.bos_token,
+          .eos_token = bundle.eos_token,
+          .stop_token_ids = bundle.stop_token_ids};
+}
+
 absl::StatusOr<CalibrationData> MakeCalibrationData(const Options& options, const ArtifactReader& reader, ThreadPool& pool,
                                                     PhaseProgress& progress) {
   ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModelFiles(options.model));
-  const ModelText text{.tokenizer = *bundle.tokenizer,
-                       .chat_template = bundle.chat_template.has_value() ? &*bundle.chat_template : nullptr,
-                       .bos_token = bundle.bos_token,
-                       .eos_token = bundle.eos_token,
-                       .stop_token_ids = bundle.stop_token_ids};
-  CalibrationOptions samples = options.samples;
-  samples.seed = options.seed;
-  if (!options.calibration.empty()) return LoadCalibrationData(options.calibration, text, samples);
-  auto data = SampleCalibrationData(reader, text, samples, pool, progress.callback("steps"));
+  if (!options.calibration.empty()) return LoadCalibrationData(options.calibration, TextOf(bundle), SampleOptions(options));
+  auto data = SampleCalibrationData(reader, TextOf(bundle), SampleOptions(options), pool, progress.callback("steps"));
   progress.End();
+  return data;
+}
+
+// The same, and what it took.
+absl::StatusOr<CalibrationData> TimedCalibrationData(const Options& options, const ArtifactReader& reader, ThreadPool& pool,
+                                                     PhaseProgress& progress, std::vector<PhaseUse>& phases) {
+  ResourceMeter meter;
+  auto data = MakeCalibrationData(options, reader, pool, progress);
+  phases.push_back({"calibration", meter.Lap()});
   return data;
 }
 
@@ -219,13 +143,81 @@ absl::StatusOr<Recipe> RecipeOf(const Options& options) {
   return recipe;
 }
 
-absl::Status DryRun(const Options& options, const CommonOptions& common, const ArtifactReader& reader, const CompressionPlan& plan,
-                    OrderedJson result) {
+bool UsesData(const Options& options, const Recipe& recipe) { return !options.calibration.empty() || NeedsCalibration(recipe); }
+
+// Refuses what is known to fail before calibration data are made, which may take minutes.
+absl::Status CheckBeforehand(const Options& options, const ArtifactReader& reader, const Recipe& recipe, const CompressionPlan& plan,
+                             const CompressionOptions& compression) {
+  const CalibrationOptions samples = SampleOptions(options);
+  const bool from_files = !options.calibration.empty();
+  OrderedJson known = ToJson(recipe);
+  if (options.bits_per_weight > 0) known.erase("overrides");  // they follow from what is measured
+  known["calibration"] = UsesData(options, recipe) ? KnownJson(samples, from_files) : OrderedJson(nullptr);
+  CalibrationSize size;
+  if (UsesData(options, recipe) && !from_files) {  // files may have fewer tokens than asked for
+    size.tokens = samples.num_samples * samples.sequence_length;
+    size.measured_tokens = std::min(samples.num_samples, kMeasuredSequences) * samples.sequence_length;
+  }
+  return CheckRun(reader, plan, known, size, options.output, compression);
+}
+
+// Stands in for the data of a run: those of files, or random ones where the model would write them. Says what making them takes.
+absl::StatusOr<CalibrationData> TryCalibration(const Options& options, const ArtifactReader& reader, ThreadPool& pool,
+                                               PhaseProgress& progress, std::vector<PhaseUse>& phases) {
+  if (!options.calibration.empty()) return TimedCalibrationData(options, reader, pool, progress, phases);
+  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModelFiles(options.model));
+  ASSIGN_OR_RETURN(const ResourceUse use,
+                   EstimateSampling(reader, TextOf(bundle), SampleOptions(options), pool, progress.callback("steps")));
+  progress.End();
+  phases.push_back({"calibration", use});
+  ASSIGN_OR_RETURN(const DecoderConfig config, ParseDecoderConfig(reader.config()));
+  return RandomCalibrationData(SampleOptions(options), config.vocab_size);
+}
+
+absl::Status DryRun(const Options& options, const CommonOptions& common, const ArtifactReader& reader, const Recipe& recipe,
+                    const CompressionPlan& plan, OrderedJson result) {
   if (options.bits_per_weight > 0) return UsageError("--dry-run: expected no --bits-per-weight, which has to measure first, found it");
-  RETURN_IF_ERROR(ArtifactWriter::Create(options.output, {.source_path = reader.path()}).status());  // nothing stays of it
   if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(PlanTable(plan)));
+  ThreadPool pool(common.threads);
+  PhaseProgress progress;
+  std::vector<PhaseUse> phases;
+  std::optional<CalibrationData> data;
+  if (UsesData(options, recipe)) {
+    ASSIGN_OR_RETURN(data, TryCalibration(options, reader, pool, progress, phases));
+  }
+  const CalibrationData* calibration = data.has_value() ? &*data : nullptr;
+  const auto step = [steps = progress.callback("steps")](int64_t done, int64_t total) { return steps("trying a layer", done, total); };
+  ASSIGN_OR_RETURN(const std::vector<PhaseUse> work, EstimateCompression(reader, recipe, plan, calibration, options.output, pool, step));
+  progress.End();
+  phases.insert(phases.end(), work.begin(), work.end());
+  ASSIGN_OR_RETURN(const DecoderConfig config, ParseDecoderConfig(reader.config()));
+  const DiskNeed disk = ComputeDiskNeed(plan, config.hidden_size, SizeOf(calibration));
+  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(EstimateText(phases, disk, plan.output_bytes, pool.num_threads())));
   result["plan"] = PlanJson(plan);
+  OrderedJson estimate = ToJson(TotalUse(phases));
+  estimate["threads"] = pool.num_threads();
+  estimate["disk_bytes"] = ToJson(disk);
+  estimate["phases"] = ToJson(phases);
+  result["estimate"] = estimate;
   return WriteJsonResult(common, result);
+}
+
+// Replaces the recipe by one with the bits that --bits-per-weight allows.
+absl::Status SpendBits(const Options& options, const CommonOptions& common, const ArtifactReader& reader,
+                       const CalibrationData& calibration, ThreadPool& pool, PhaseProgress& progress, Recipe& recipe,
+                       CompressionOptions& compression, std::vector<PhaseUse>& phases) {
+  ResourceMeter meter;
+  ASSIGN_OR_RETURN(AllocatedRecipe allocated, AllocateRecipe(reader, recipe, options.bits_per_weight, calibration, {}, pool,
+                                                             [sets = progress.callback("sets")](int64_t done, int64_t total) {
+                                                               return sets("measuring", done, total);
+                                                             }));
+  progress.End();
+  phases.push_back({"measuring", meter.Lap()});
+  recipe = std::move(allocated.recipe);
+  compression.sensitivities = std::move(allocated.sensitivities);
+  spdlog::info("sensitivities:\n{}", SensitivityTable(compression.sensitivities));
+  ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(reader, recipe));
+  return common.json_to_stdout() ? absl::OkStatus() : PrintResult(DescribePlan(plan, recipe));
 }
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
@@ -234,33 +226,31 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   if (!options.recipe.empty()) {
     ASSIGN_OR_RETURN(recipe, ReadRecipeFlag(options.recipe, *reader, options.seed, common.quiet));
   }
-  ASSIGN_OR_RETURN(CompressionPlan plan, PlanCompression(*reader, recipe));
+  ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(*reader, recipe));
   if (!common.json_to_stdout() && options.bits_per_weight == 0) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
-  OrderedJson result = {{"input", options.model}, {"output", options.output}, {"recipe", ToJson(recipe)}};
-  if (options.dry_run) return DryRun(options, common, *reader, plan, std::move(result));
-  ThreadPool pool(common.threads);
   CompressionOptions compression{.pith_version = kVersion, .resume = options.resume};
+  RETURN_IF_ERROR(CheckBeforehand(options, *reader, recipe, plan, compression));
+  OrderedJson result = {{"input", options.model}, {"output", options.output}, {"recipe", ToJson(recipe)}};
+  if (options.dry_run) return DryRun(options, common, *reader, recipe, plan, std::move(result));
+  ThreadPool pool(common.threads);
   PhaseProgress progress;
   compression.progress = progress.callback("modules");
+  std::vector<PhaseUse> phases;
   std::optional<CalibrationData> calibration;
-  if (!options.calibration.empty() || NeedsCalibration(recipe) || options.bits_per_weight > 0) {
-    ASSIGN_OR_RETURN(calibration, MakeCalibrationData(options, *reader, pool, progress));
+  if (UsesData(options, recipe) || options.bits_per_weight > 0) {
+    ASSIGN_OR_RETURN(calibration, TimedCalibrationData(options, *reader, pool, progress, phases));
     if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(DescribeCalibration(*calibration)));
-    if (NeedsCalibration(recipe) || !options.calibration.empty()) compression.calibration = &*calibration;
+    if (UsesData(options, recipe)) compression.calibration = &*calibration;
   }
   if (options.bits_per_weight > 0) {
-    ASSIGN_OR_RETURN(
-        recipe, AllocateRecipe(*reader, recipe, options.bits_per_weight, *calibration, {}, pool,
-                               [sets = progress.callback("sets")](int64_t done, int64_t total) { return sets("measuring", done, total); }));
-    progress.End();
-    ASSIGN_OR_RETURN(plan, PlanCompression(*reader, recipe));
-    if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
+    RETURN_IF_ERROR(SpendBits(options, common, *reader, *calibration, pool, progress, recipe, compression, phases));
     result["recipe"] = ToJson(recipe);
   }
-  ASSIGN_OR_RETURN(const CompressionReport report, Compress(*reader, recipe, options.output, pool, compression));
+  ASSIGN_OR_RETURN(CompressionReport report, Compress(*reader, recipe, options.output, pool, compression));
   progress.End();
+  report.phases.insert(report.phases.begin(), phases.begin(), phases.end());
   if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Summary(report, options.output) + BlockSummary(report)));
-  result["report"] = ToJson(report);
+  result["report"] = ToJson(report, /*run=*/true);
   RETURN_IF_ERROR(WriteJsonResult(common, result));
   const std::vector<std::string> warnings = report.Warnings();
   for (const std::string& warning : warnings) spdlog::warn("{}", warning);
@@ -302,7 +292,8 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("--ignore", options->ignore, "modules to leave as they are, beside lm_head: a name, or re: and a regular expression");
   app.add_flag("--no-clip-search", options->no_clip_search, "scales from the largest weight alone");
   AddRecipeFlag(app, options->recipe);
-  app.add_flag("--dry-run", options->dry_run, "show what would be written, and stop");
+  app.add_flag("--dry-run", options->dry_run,
+               "show what would be written and what the run would take (time, memory and disk, tried on one layer), and stop");
   app.add_flag("--resume", options->resume, "continue what an interrupted run of the same output left in OUTPUT.unfinished");
   app.add_flag("--strict", options->strict, "exit 3 when something did not go as asked (warnings); the output is kept");
   AddSeedFlag(app, options->seed, "seed of methods that draw");

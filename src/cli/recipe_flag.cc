@@ -26,6 +26,7 @@ absl::StatusOr<Recipe> ReadRecipeFlag(const std::string& path, const ArtifactRea
   for (const std::string& note : mapped->notes) {
     if (!quiet) spdlog::warn("{}: {}", path, note);
   }
+  mapped->recipe.source = path;
   return std::move(mapped->recipe);
 }
 

@@ -9,35 +9,34 @@
 #include "base/status.h"
 #include "compression/bit_allocation.h"
 #include "compression/overlay_reader.h"
+#include "compression/scaled_layer.h"
 #include "compression/stage.h"
 #include "model/layerwise_model.h"
 #include "quantization/formats/format_table.h"
+#include "quantization/fused_modules.h"
 #include "quantization/quantize_weight.h"
 #include "quantization/reference.h"
 
 namespace pith {
 namespace {
 
-// The part of a layer that a module belongs to: modules of one part share a scheme.
-std::string PartOf(const std::string& module) {
-  for (const char* suffix : {"q_proj", "k_proj", "v_proj"}) {
-    if (module.ends_with(suffix)) return "qkv";
-  }
-  if (module.ends_with("gate_proj") || module.ends_with("up_proj")) return "gate_up";
-  return module;
-}
+// A module rounded to nearest, and the squared error of its weights.
+struct RoundedModule {
+  QuantizedTensor codes;
+  double squared_error = 0;
+};
 
-absl::StatusOr<Tensor> ReadMatrix(const ArtifactReader& reader, const PlannedModule& module) {
-  ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module.name));
-  Tensor matrix(DType::kF32, {module.out, module.in});
-  RETURN_IF_ERROR(ConvertToFloat(*weight.dense, matrix.as<float>()));
-  return matrix;
-}
-
-absl::StatusOr<QuantizedTensor> Quantize(const ArtifactReader& reader, const PlannedModule& module, const QuantizationArgs& args,
-                                         ThreadPool& pool) {
-  ASSIGN_OR_RETURN(const Tensor matrix, ReadMatrix(reader, module));
-  return QuantizeWeight({matrix.as<float>().data(), module.out, module.in}, args, DType::kBF16, ClipSearch{}, pool);
+absl::StatusOr<RoundedModule> Round(const ArtifactReader& reader, const PlannedModule& module, const QuantizationArgs& args,
+                                    ThreadPool& pool) {
+  ASSIGN_OR_RETURN(const Tensor matrix, ReadMatrix(reader, module.name));
+  const MatrixView<const float> view(matrix.as<float>().data(), module.out, module.in);
+  RoundedModule rounded;
+  ASSIGN_OR_RETURN(rounded.codes, QuantizeWeight(view, args, DType::kBF16, ClipSearch{}, pool));
+  double norm = 0;
+  for (const float value : matrix.as<float>()) norm += static_cast<double>(value) * value;
+  const double relative = CompareWeights(view, rounded.codes).relative_error;
+  rounded.squared_error = relative * relative * norm;
+  return rounded;
 }
 
 // log softmax in place.
@@ -56,7 +55,7 @@ class SensitivityMeter {
       : reader_(reader), options_(options), model_(model), pool_(pool), overlay_(reader) {}
 
   absl::Status RunDense(const CalibrationData& data);
-  absl::StatusOr<double> Measure(const ModuleSet& set);
+  absl::StatusOr<SetLoss> Measure(const ModuleSet& set);
 
  private:
   int64_t hidden_size() const { return model_.config().hidden_size; }
@@ -113,15 +112,16 @@ absl::Status SensitivityMeter::RunDense(const CalibrationData& data) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> SensitivityMeter::Measure(const ModuleSet& set) {
+absl::StatusOr<SetLoss> SensitivityMeter::Measure(const ModuleSet& set) {
   overlay_.Clear();
+  SetLoss loss;
   for (const PlannedModule* module : set.modules) {
-    ASSIGN_OR_RETURN(QuantizedTensor codes, Quantize(reader_, *module, module->args(), pool_));
-    codes.format = module->scheme.format;
-    overlay_.SetQuantized(module->name, std::move(codes), std::nullopt);
+    ASSIGN_OR_RETURN(RoundedModule rounded, Round(reader_, *module, module->args(), pool_));
+    loss.squared_error += rounded.squared_error;
+    rounded.codes.format = module->scheme.format;
+    overlay_.SetQuantized(module->name, std::move(rounded.codes), std::nullopt);
   }
   ASSIGN_OR_RETURN(const DecoderLayer quantized, model_.LoadLayer(overlay_, set.layer));
-  double kl = 0;
   int64_t positions = 0;
   const int64_t vocab = model_.config().vocab_size;
   for (size_t s = 0; s < expected_.size(); ++s) {
@@ -133,10 +133,11 @@ absl::StatusOr<double> SensitivityMeter::Measure(const ModuleSet& set) {
     }
     const std::vector<float> found = Compare(hidden);
     const std::vector<float>& expected = expected_[s];
-    for (size_t i = 0; i < found.size(); ++i) kl += std::exp(static_cast<double>(expected[i])) * (expected[i] - found[i]);
+    for (size_t i = 0; i < found.size(); ++i) loss.kl += std::exp(static_cast<double>(expected[i])) * (expected[i] - found[i]);
     positions += static_cast<int64_t>(found.size()) / vocab;
   }
-  return std::max(kl / static_cast<double>(positions), 0.0);
+  loss.kl = std::max(loss.kl / static_cast<double>(positions), 0.0);
+  return loss;
 }
 
 // What a set could be stored in.
@@ -150,21 +151,6 @@ int64_t BytesOf(const PlannedModule& module, const QuantizationScheme& scheme) {
   const auto specs = PlanWeight(scheme.format, *scheme.weights, {module.out, module.in}, DType::kBF16);
   for (const StoredTensorSpec& spec : *specs) bytes += NumElements(spec.shape) * ByteSize(spec.dtype);
   return bytes;
-}
-
-// Sum over a set of squared errors of its weights.
-absl::StatusOr<double> SquaredError(const ArtifactReader& reader, const ModuleSet& set, const QuantizationArgs& args, ThreadPool& pool) {
-  double sum = 0;
-  for (const PlannedModule* module : set.modules) {
-    ASSIGN_OR_RETURN(const Tensor matrix, ReadMatrix(reader, *module));
-    const MatrixView<const float> view(matrix.as<float>().data(), module->out, module->in);
-    ASSIGN_OR_RETURN(const QuantizedTensor codes, QuantizeWeight(view, args, DType::kBF16, ClipSearch{}, pool));
-    double norm = 0;
-    for (const float value : matrix.as<float>()) norm += static_cast<double>(value) * value;
-    const double relative = CompareWeights(view, codes).relative_error;
-    sum += relative * relative * norm;
-  }
-  return sum;
 }
 
 absl::StatusOr<QuantizationScheme> SchemeOf(const Choice& choice) {
@@ -198,7 +184,7 @@ std::vector<ModuleSet> ModuleSets(const CompressionPlan& plan) {
     std::map<std::string, size_t> parts;
     for (const PlannedModule* module : stage.modules) {
       if (!module->quantized) continue;
-      const auto [it, added] = parts.emplace(PartOf(module->name), sets.size());
+      const auto [it, added] = parts.emplace(FusedModuleName(module->name), sets.size());
       if (added) sets.push_back({.layer = stage.layer});
       sets[it->second].modules.push_back(module);
     }
@@ -206,9 +192,9 @@ std::vector<ModuleSet> ModuleSets(const CompressionPlan& plan) {
   return sets;
 }
 
-absl::StatusOr<std::vector<double>> MeasureSensitivities(const ArtifactReader& reader, const std::vector<ModuleSet>& sets,
-                                                         const CalibrationData& data, const BitBudgetOptions& options, ThreadPool& pool,
-                                                         const std::function<absl::Status(int64_t, int64_t)>& progress) {
+absl::StatusOr<std::vector<SetLoss>> MeasureSensitivities(const ArtifactReader& reader, const std::vector<ModuleSet>& sets,
+                                                          const CalibrationData& data, const BitBudgetOptions& options, ThreadPool& pool,
+                                                          const std::function<absl::Status(int64_t, int64_t)>& progress) {
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   ASSIGN_OR_RETURN(
       const auto model,
@@ -216,22 +202,65 @@ absl::StatusOr<std::vector<double>> MeasureSensitivities(const ArtifactReader& r
                              {.pool = &pool, .isa = isa, .max_tokens = std::max<int64_t>(options.sequence_length, 1), .with_head = true}));
   SensitivityMeter meter(reader, options, *model, pool);
   RETURN_IF_ERROR(meter.RunDense(data));
-  std::vector<double> losses;
+  std::vector<SetLoss> losses;
   for (const ModuleSet& set : sets) {
-    ASSIGN_OR_RETURN(const double loss, meter.Measure(set));
+    ASSIGN_OR_RETURN(const SetLoss loss, meter.Measure(set));
     losses.push_back(loss);
     if (progress) RETURN_IF_ERROR(progress(static_cast<int64_t>(losses.size()), static_cast<int64_t>(sets.size())));
   }
   return losses;
 }
 
-absl::StatusOr<Recipe> AllocateRecipe(const ArtifactReader& reader, const Recipe& recipe, double bits_per_weight,
-                                      const CalibrationData& data, const BitBudgetOptions& options, ThreadPool& pool,
-                                      const std::function<absl::Status(int64_t, int64_t)>& progress) {
-  const QuantizationArgs& own = *recipe.scheme.weights;
-  if (recipe.scheme.input_activations.has_value() || own.num_bits > 4 || own.type != QuantizationType::kInt) {
-    return NotSupportedError("--bits-per-weight: expected a scheme of 4-bit weights and 16-bit activations, found ", recipe.scheme.name);
+namespace {
+
+// A set with what it could be stored in.
+struct Candidates {
+  AllocationItem item;
+  std::vector<QuantizationScheme> schemes;  // of the item's options
+};
+
+// `loss` is that of the first scheme, the set's own.
+absl::StatusOr<Candidates> ListCandidates(const ArtifactReader& reader, const ModuleSet& set, const SetLoss& loss, ThreadPool& pool) {
+  Candidates candidates{.item = {.name = set.modules.front()->name}};
+  ASSIGN_OR_RETURN(candidates.schemes, SchemesFor(set));
+  for (size_t c = 0; c < candidates.schemes.size(); ++c) {
+    const QuantizationScheme& scheme = candidates.schemes[c];
+    double error = c == 0 ? loss.squared_error : 0.0;
+    AllocationOption option{.scheme = static_cast<int>(c)};
+    for (const PlannedModule* module : set.modules) {
+      option.bytes += BytesOf(*module, scheme);
+      if (c == 0) continue;
+      ASSIGN_OR_RETURN(const RoundedModule rounded, Round(reader, *module, *scheme.weights, pool));
+      error += rounded.squared_error;
+    }
+    option.loss = loss.squared_error > 0 ? loss.kl * error / loss.squared_error : 0.0;
+    candidates.item.options.push_back(option);
   }
+  return candidates;
+}
+
+// The modules of the set, its own loss and what was chosen.
+SensitivityReport Describe(const ModuleSet& set, const SetLoss& loss, const Candidates& candidates, const AllocationOption& chosen) {
+  SensitivityReport report{.kl = loss.kl, .expected_kl = chosen.loss, .bytes = chosen.bytes};
+  for (const PlannedModule* module : set.modules) report.modules.push_back(module->name);
+  const QuantizationScheme& scheme = candidates.schemes[static_cast<size_t>(chosen.scheme)];
+  report.scheme = scheme.name;
+  report.group_size = scheme.weights->group_size;
+  return report;
+}
+
+absl::Status CheckBudgetScheme(const Recipe& recipe) {
+  const QuantizationArgs& own = *recipe.scheme.weights;
+  if (!recipe.scheme.input_activations.has_value() && own.num_bits <= 4 && own.type == QuantizationType::kInt) return absl::OkStatus();
+  return NotSupportedError("--bits-per-weight: expected a scheme of 4-bit weights and 16-bit activations, found ", recipe.scheme.name);
+}
+
+}  // namespace
+
+absl::StatusOr<AllocatedRecipe> AllocateRecipe(const ArtifactReader& reader, const Recipe& recipe, double bits_per_weight,
+                                               const CalibrationData& data, const BitBudgetOptions& options, ThreadPool& pool,
+                                               const std::function<absl::Status(int64_t, int64_t)>& progress) {
+  RETURN_IF_ERROR(CheckBudgetScheme(recipe));
   ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(reader, recipe));
   std::vector<ModuleSet> sets = ModuleSets(plan);
   std::erase_if(sets, [&](const ModuleSet& set) { return set.modules.front()->scheme.name != recipe.scheme.name; });
@@ -239,39 +268,31 @@ absl::StatusOr<Recipe> AllocateRecipe(const ArtifactReader& reader, const Recipe
   for (const ModuleSet& set : sets) {
     for (const PlannedModule* module : set.modules) weights += module->out * module->in;
   }
-  ASSIGN_OR_RETURN(const std::vector<double> losses, MeasureSensitivities(reader, sets, data, options, pool, progress));
+  ASSIGN_OR_RETURN(const std::vector<SetLoss> losses, MeasureSensitivities(reader, sets, data, options, pool, progress));
   std::vector<AllocationItem> items;
-  std::vector<std::vector<QuantizationScheme>> schemes;
+  std::vector<Candidates> candidates;
   for (size_t i = 0; i < sets.size(); ++i) {
-    ASSIGN_OR_RETURN(std::vector<QuantizationScheme> candidates, SchemesFor(sets[i]));
-    AllocationItem item{.name = sets[i].modules.front()->name};
-    double own_error = 0;
-    for (size_t c = 0; c < candidates.size(); ++c) {
-      ASSIGN_OR_RETURN(const double error, SquaredError(reader, sets[i], *candidates[c].weights, pool));
-      if (c == 0) own_error = error;
-      AllocationOption option{.scheme = static_cast<int>(c), .loss = own_error > 0 ? losses[i] * error / own_error : 0.0};
-      for (const PlannedModule* module : sets[i].modules) option.bytes += BytesOf(*module, candidates[c]);
-      item.options.push_back(option);
-    }
-    items.push_back(std::move(item));
-    schemes.push_back(std::move(candidates));
+    ASSIGN_OR_RETURN(Candidates found, ListCandidates(reader, sets[i], losses[i], pool));
+    items.push_back(found.item);
+    candidates.push_back(std::move(found));
   }
   const auto budget = static_cast<int64_t>(bits_per_weight * static_cast<double>(weights) / 8);
   const auto allocation = AllocateBits(items, budget);
   if (!allocation.ok()) return Annotate(allocation.status(), absl::StrCat("--bits-per-weight ", bits_per_weight));
-  Recipe result = recipe;
+  AllocatedRecipe result{.recipe = recipe};
   std::map<std::pair<std::string, int>, SchemeOverride> overrides;
   for (size_t i = 0; i < sets.size(); ++i) {
-    const int choice = items[i].options[static_cast<size_t>(allocation->choice[i])].scheme;
-    if (choice == 0) continue;
-    const QuantizationScheme& scheme = schemes[i][static_cast<size_t>(choice)];
+    const AllocationOption& chosen = items[i].options[static_cast<size_t>(allocation->choice[i])];
+    result.sensitivities.push_back(Describe(sets[i], losses[i], candidates[i], chosen));
+    if (chosen.scheme == 0) continue;
+    const QuantizationScheme& scheme = candidates[i].schemes[static_cast<size_t>(chosen.scheme)];
     SchemeOverride& override = overrides[{scheme.name, scheme.weights->group_size}];
     ASSIGN_OR_RETURN(override.scheme, FindScheme(scheme.name));
     override.strategy = scheme.weights->strategy;
     override.group_size = scheme.weights->group_size;
     for (const PlannedModule* module : sets[i].modules) override.targets.push_back(module->name);
   }
-  for (auto& [key, override] : overrides) result.overrides.push_back(std::move(override));
+  for (auto& [key, override] : overrides) result.recipe.overrides.push_back(std::move(override));
   return result;
 }
 

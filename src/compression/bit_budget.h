@@ -17,6 +17,7 @@
 #include "base/thread_pool.h"
 #include "compression/calibration_data.h"
 #include "compression/compression_plan.h"
+#include "compression/compression_report.h"
 #include "compression/recipe.h"
 
 namespace pith {
@@ -36,17 +37,28 @@ struct ModuleSet {
 // The sets of quantized modules of a plan, in the order of the model. Borrows from it.
 std::vector<ModuleSet> ModuleSets(const CompressionPlan& plan);
 
-// KL divergence in nats per set, as above. Memory: the dense layers, hidden states before each layer and distributions at the compared
+// What quantizing a set alone in its own scheme does.
+struct SetLoss {
+  double kl = 0;             // divergence in nats per position, as above
+  double squared_error = 0;  // sum over its weights
+};
+
+// One per set. Memory: the dense layers, hidden states before each layer and distributions at the compared
 // positions. `progress` (done, total sets) may end the work. Errors: those of LayerwiseModel; kInvalidArgument without data.
-absl::StatusOr<std::vector<double>> MeasureSensitivities(const ArtifactReader& reader, const std::vector<ModuleSet>& sets,
-                                                         const CalibrationData& data, const BitBudgetOptions& options, ThreadPool& pool,
-                                                         const std::function<absl::Status(int64_t, int64_t)>& progress);
+absl::StatusOr<std::vector<SetLoss>> MeasureSensitivities(const ArtifactReader& reader, const std::vector<ModuleSet>& sets,
+                                                          const CalibrationData& data, const BitBudgetOptions& options, ThreadPool& pool,
+                                                          const std::function<absl::Status(int64_t, int64_t)>& progress);
+
+struct AllocatedRecipe {
+  Recipe recipe;
+  std::vector<SensitivityReport> sensitivities;  // of the sets in the order of the model, with what each got
+};
 
 // The recipe with overrides, so that the modules that its own scheme targets take at most `bits_per_weight` bits each on average, scales
 // included: each set in that scheme, in groups of 32 of it, or in 8 bits per channel. Errors: those of MeasureSensitivities; kUnimplemented
 // for a recipe of other than weight-only codes of at most 4 bits; kInvalidArgument for fewer bits than its scheme takes (named).
-absl::StatusOr<Recipe> AllocateRecipe(const ArtifactReader& reader, const Recipe& recipe, double bits_per_weight,
-                                      const CalibrationData& data, const BitBudgetOptions& options, ThreadPool& pool,
-                                      const std::function<absl::Status(int64_t, int64_t)>& progress);
+absl::StatusOr<AllocatedRecipe> AllocateRecipe(const ArtifactReader& reader, const Recipe& recipe, double bits_per_weight,
+                                               const CalibrationData& data, const BitBudgetOptions& options, ThreadPool& pool,
+                                               const std::function<absl::Status(int64_t, int64_t)>& progress);
 
 }  // namespace pith

@@ -65,12 +65,16 @@ TEST_F(BitBudgetTest, SensitivitiesAreThoseOfTheOutput) {
   });
   ASSERT_TRUE(losses.ok()) << losses.status();
   ASSERT_EQ(losses->size(), sets.size());
-  for (const double loss : *losses) {
-    EXPECT_GT(loss, 0);
-    EXPECT_LT(loss, 1);
-  }
   ThreadPool one(1);
-  EXPECT_EQ(*MeasureSensitivities(*reader, sets, data_, {}, one, nullptr), *losses);
+  const auto alone = MeasureSensitivities(*reader, sets, data_, {}, one, nullptr);
+  ASSERT_TRUE(alone.ok() && alone->size() == losses->size());
+  for (size_t i = 0; i < losses->size(); ++i) {
+    EXPECT_GT((*losses)[i].kl, 0);
+    EXPECT_LT((*losses)[i].kl, 1);
+    EXPECT_GT((*losses)[i].squared_error, 0);
+    EXPECT_EQ((*losses)[i].kl, (*alone)[i].kl);
+    EXPECT_EQ((*losses)[i].squared_error, (*alone)[i].squared_error);
+  }
   const auto stopped = MeasureSensitivities(*reader, sets, data_, {}, pool_, [](int64_t, int64_t) { return absl::CancelledError("stop"); });
   EXPECT_TRUE(absl::IsCancelled(stopped.status()));
   EXPECT_TRUE(absl::IsInvalidArgument(MeasureSensitivities(*reader, sets, {}, {}, pool_, nullptr).status()));
@@ -81,17 +85,40 @@ TEST_F(BitBudgetTest, SpendsTheBudgetWhereItPays) {
   const double least = BitsPerWeight(*reader, recipe_);
   double before = least;
   for (const double bits : {6.5, 8.0}) {
-    const auto recipe = AllocateRecipe(*reader, recipe_, bits, data_, {}, pool_, nullptr);
-    ASSERT_TRUE(recipe.ok()) << recipe.status();
-    EXPECT_FALSE(recipe->overrides.empty());
-    const double found = BitsPerWeight(*reader, *recipe);
+    const auto allocated = AllocateRecipe(*reader, recipe_, bits, data_, {}, pool_, nullptr);
+    ASSERT_TRUE(allocated.ok()) << allocated.status();
+    EXPECT_FALSE(allocated->recipe.overrides.empty());
+    const double found = BitsPerWeight(*reader, allocated->recipe);
     EXPECT_LE(found, bits);
     EXPECT_GT(found, before);
     before = found;
   }
   const auto unchanged = AllocateRecipe(*reader, recipe_, least, data_, {}, pool_, nullptr);
   ASSERT_TRUE(unchanged.ok()) << unchanged.status();
-  EXPECT_TRUE(unchanged->overrides.empty());
+  EXPECT_TRUE(unchanged->recipe.overrides.empty());
+}
+
+// What was measured and what came of it, set by set: those with a scheme of their own are the recipe's overrides.
+TEST_F(BitBudgetTest, SaysWhatWasMeasuredAndChosen) {
+  const auto reader = OpenGolden("llama_llama3");
+  const auto allocated = AllocateRecipe(*reader, recipe_, 6.5, data_, {}, pool_, nullptr);
+  ASSERT_TRUE(allocated.ok()) << allocated.status();
+  ASSERT_EQ(allocated->sensitivities.size(), 8u);
+  EXPECT_EQ(allocated->sensitivities[0].modules.size(), 3u);
+  const auto plan = PlanCompression(*reader, allocated->recipe);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const SensitivityReport& report : allocated->sensitivities) {
+    EXPECT_GT(report.kl, 0);
+    EXPECT_LE(report.expected_kl, report.kl * 1.01);
+    int64_t bytes = 0;
+    for (const PlannedModule& module : plan->modules) {
+      if (std::find(report.modules.begin(), report.modules.end(), module.name) == report.modules.end()) continue;
+      bytes += TotalBytes(module.tensors);
+      EXPECT_EQ(module.scheme.name, report.scheme) << module.name;
+      EXPECT_EQ(module.args().group_size, report.group_size) << module.name;
+    }
+    EXPECT_EQ(bytes, report.bytes);
+  }
 }
 
 TEST_F(BitBudgetTest, RefusesWhatItCannotDo) {

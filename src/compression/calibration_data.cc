@@ -267,6 +267,12 @@ absl::StatusOr<CalibrationData> LoadCalibrationData(absl::Span<const std::string
   return data;
 }
 
+OrderedJson KnownJson(const CalibrationOptions& options, bool from_files) {
+  OrderedJson json = {{"source", from_files ? "files" : "model"}, {"seed", options.seed}, {"sequence_length", options.sequence_length}};
+  if (!from_files) json["samples"] = options.num_samples;  // files may have fewer
+  return json;
+}
+
 OrderedJson ToJson(const CalibrationData& data) {
   OrderedJson domains = OrderedJson::object();
   for (const auto& [domain, tokens] : data.domain_tokens) domains[domain] = tokens;

@@ -49,5 +49,7 @@ absl::StatusOr<CalibrationData> LoadCalibrationData(absl::Span<const std::string
 
 // What the manifest records; no paths.
 OrderedJson ToJson(const CalibrationData& data);
+// What of it is known before the data are there.
+OrderedJson KnownJson(const CalibrationOptions& options, bool from_files);
 
 }  // namespace pith

@@ -23,24 +23,23 @@ namespace {
 constexpr char kSuffix[] = ".unfinished";
 constexpr char kIdentityName[] = "run.json";
 
-// "recipe.damping" of the first thing that differs, with both values; empty: none.
-std::string FirstDifference(const Json& ours, const Json& theirs, const std::string& at) {
+// "recipe.damping" of the first thing that differs, with both values; empty: none. Unless `whole`, fields that only they have do not
+// differ.
+std::string FirstDifference(const Json& ours, const Json& theirs, const std::string& at, bool whole) {
   if (ours.is_object() && theirs.is_object()) {
     for (const auto& [key, value] : ours.items()) {
       const std::string path = at.empty() ? key : absl::StrCat(at, ".", key);
       const Json* other = FindMember(theirs, key);
-      const std::string difference = FirstDifference(value, other == nullptr ? Json() : *other, path);
+      const std::string difference = FirstDifference(value, other == nullptr ? Json() : *other, path, whole);
       if (!difference.empty()) return difference;
     }
-    return ours.size() == theirs.size() ? "" : absl::StrCat(at, " has other fields");
+    return !whole || ours.size() == theirs.size() ? "" : absl::StrCat(at, " has other fields");
   }
   return ours == theirs ? "" : absl::StrCat(at, " was ", Printable(DumpJson(theirs), 120), " and is ", Printable(DumpJson(ours), 120));
 }
 
+// Of a directory that is there.
 absl::StatusOr<int> Lock(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directory(path, error);
-  if (error) return CannotCreateError(Printable(path, 500), ": expected to make this directory, found: ", error.message());
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return CannotCreateError(Printable(path, 500), ": expected a directory, found: ", std::strerror(errno));
   if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
@@ -67,32 +66,61 @@ std::string Checkpoint::File(const std::string& name) const { return JoinPath(pa
 std::string Checkpoint::TensorsPath(int64_t stage) const { return File(absl::StrFormat("stage-%05d.safetensors", stage)); }
 std::string Checkpoint::ReportsPath(int64_t stage) const { return File(absl::StrFormat("stage-%05d.json", stage)); }
 
-absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& output, const OrderedJson& identity, bool resume) {
-  const std::string path = PathOf(output);
-  ASSIGN_OR_RETURN(const int lock, Lock(path));
-  std::unique_ptr<Checkpoint> checkpoint(new Checkpoint(path, lock));
-  const std::string identity_path = checkpoint->File(kIdentityName);
-  while (FileExists(checkpoint->ReportsPath(checkpoint->num_done_))) ++checkpoint->num_done_;
-  if (checkpoint->num_done_ == 0) {
-    RETURN_IF_ERROR(WriteFileAtomically(identity_path, DumpJson(identity, 2) + "\n"));
-    return checkpoint;
-  }
+Checkpoint::Checkpoint(std::string path, int lock) : path_(std::move(path)), lock_(lock) {
+  while (FileExists(ReportsPath(num_done_))) ++num_done_;
+}
+
+absl::Status Checkpoint::CheckIdentity(const OrderedJson& identity, bool whole, bool resume) const {
+  if (num_done_ == 0) return absl::OkStatus();
   if (!resume) {
-    return CannotCreateError(Printable(path, 500), ": expected no unfinished run, found one with ", checkpoint->num_done_,
+    return CannotCreateError(Printable(path_, 500), ": expected no unfinished run, found one with ", num_done_,
                              " layers done; --resume continues it, deleting the directory forgets it");
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(identity_path));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(File(kIdentityName)));
   const absl::StatusOr<Json> theirs = ParseJson(text);
-  if (!theirs.ok()) return Annotate(theirs.status(), identity_path);
+  if (!theirs.ok()) return Annotate(theirs.status(), File(kIdentityName));
   const auto ours = ParseJson(DumpJson(identity));
-  const std::string difference = FirstDifference(*ours, *theirs, "");
-  if (difference.empty()) return checkpoint;
-  return CannotCreateError(Printable(path, 500),
+  const std::string difference = FirstDifference(*ours, *theirs, "", whole);
+  if (difference.empty()) return absl::OkStatus();
+  return CannotCreateError(Printable(path_, 500),
                            ": expected a run of the same model, recipe and data to continue, found another: ", difference);
 }
 
+absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& output, const OrderedJson& identity, bool resume) {
+  const std::string path = PathOf(output);
+  std::error_code error;
+  std::filesystem::create_directory(path, error);
+  if (error) return CannotCreateError(Printable(path, 500), ": expected to make this directory, found: ", error.message());
+  ASSIGN_OR_RETURN(const int lock, Lock(path));
+  std::unique_ptr<Checkpoint> checkpoint(new Checkpoint(path, lock));
+  RETURN_IF_ERROR(checkpoint->CheckIdentity(identity, /*whole=*/true, resume));
+  if (checkpoint->num_done_ > 0) return checkpoint;
+  RETURN_IF_ERROR(WriteFileAtomically(checkpoint->File(kIdentityName), DumpJson(identity, 2) + "\n"));
+  return checkpoint;
+}
+
+absl::Status Checkpoint::Check(const std::string& output, const OrderedJson& known, bool resume) {
+  const std::string path = PathOf(output);
+  if (!IsDirectory(path)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int lock, Lock(path));
+  Checkpoint found(path, lock);
+  const absl::Status status = found.CheckIdentity(known, /*whole=*/false, resume);
+  found.keep_ = true;
+  return status;
+}
+
+uint64_t Checkpoint::BytesOf(const std::string& output) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(PathOf(output), error)) {
+    const uint64_t size = entry.file_size(error);
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
 Checkpoint::~Checkpoint() {
-  if (num_done_ == 0) Remove();
+  if (num_done_ == 0 && !keep_) Remove();
   close(lock_);
 }
 

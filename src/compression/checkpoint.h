@@ -30,6 +30,11 @@ class Checkpoint {
   // Without `resume` an unfinished run with stages that are done is refused. Errors: kPermissionDenied when it is refused, differs in
   // identity, is at work in another process or the directory cannot be made; kDataLoss, kAborted.
   static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& output, const OrderedJson& identity, bool resume);
+  // Whether Open would refuse, as far as `known` tells: the part of the identity that is known so far (fields that it lacks are not
+  // compared). Changes nothing. Errors: those of Open.
+  static absl::Status Check(const std::string& output, const OrderedJson& known, bool resume);
+  // Bytes of the files of an unfinished run; 0 without one.
+  static uint64_t BytesOf(const std::string& output);
   ~Checkpoint();  // removes a directory in which no stage is done
   Checkpoint(const Checkpoint&) = delete;
 
@@ -46,13 +51,15 @@ class Checkpoint {
   void Remove();
 
  private:
-  Checkpoint(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+  Checkpoint(std::string path, int lock);
+  absl::Status CheckIdentity(const OrderedJson& identity, bool whole, bool resume) const;
   std::string TensorsPath(int64_t stage) const;
   std::string ReportsPath(int64_t stage) const;
 
   std::string path_;
   int lock_;
   int64_t num_done_ = 0;
+  bool keep_ = false;  // the directory, even without a stage that is done
 };
 
 }  // namespace pith

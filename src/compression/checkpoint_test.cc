@@ -1,5 +1,7 @@
 #include "compression/checkpoint.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,6 +74,36 @@ TEST_F(CheckpointTest, AnotherRunIsNamedByWhatDiffers) {
   EXPECT_TRUE(absl::IsPermissionDenied(refused));
   EXPECT_THAT(refused.message(), HasSubstr("recipe.damping was 0.01 and is 0.02"));
   EXPECT_THAT(Open(true, {{"recipe", OrderedJson::object()}}).status().message(), HasSubstr("recipe has other fields"));
+}
+
+// What is known of a run before its work has begun is enough to refuse it, and looking changes nothing.
+TEST_F(CheckpointTest, ARunThatWillBeRefusedIsKnownBeforehand) {
+  const std::string output = scratch_.File("out");
+  const auto check = [&](const OrderedJson& known, bool resume) { return Checkpoint::Check(output, known, resume); };
+  EXPECT_TRUE(check({{"recipe", 1}}, false).ok());
+  EXPECT_FALSE(FileExists(Checkpoint::PathOf(output)));
+  EXPECT_EQ(Checkpoint::BytesOf(output), 0u);
+  {
+    const auto checkpoint = Open(false, {{"model", "a"}, {"recipe", {{"damping", 0.01}, {"calibration", {{"seed", 1}, {"ids", "x"}}}}}});
+    ASSERT_TRUE(checkpoint.ok());
+    EXPECT_THAT(check(OrderedJson::object(), true).message(), HasSubstr("another process"));
+    ASSERT_TRUE((*checkpoint)->Save(0, MakeResult(0)).ok());
+  }
+  EXPECT_GT(Checkpoint::BytesOf(output), 100u);
+  EXPECT_THAT(check(OrderedJson::object(), false).message(), HasSubstr("--resume continues it"));
+  EXPECT_TRUE(check(OrderedJson::object(), true).ok());
+  EXPECT_TRUE(check({{"recipe", {{"calibration", {{"seed", 1}}}}}}, true).ok());
+  EXPECT_THAT(check({{"recipe", {{"calibration", {{"seed", 2}}}}}}, true).message(), HasSubstr("recipe.calibration.seed was 1 and is 2"));
+  EXPECT_THAT(check({{"recipe", {{"calibration", nullptr}}}}, true).message(), HasSubstr("recipe.calibration was"));
+  EXPECT_TRUE(FileExists(Checkpoint::PathOf(output)));
+}
+
+// A directory in which nothing is done yet belongs to whoever made it.
+TEST_F(CheckpointTest, LookingKeepsAnEmptyDirectory) {
+  const std::string output = scratch_.File("out");
+  ASSERT_TRUE(std::filesystem::create_directory(Checkpoint::PathOf(output)));
+  EXPECT_TRUE(Checkpoint::Check(output, OrderedJson::object(), false).ok());
+  EXPECT_TRUE(FileExists(Checkpoint::PathOf(output)));
 }
 
 TEST_F(CheckpointTest, AStageAtWorkIsDoneAgain) {

@@ -64,23 +64,25 @@ absl::Status ListModules(const ArtifactReader& reader, const QuantizationConfig&
 }
 
 // A misspelt entry would quantize what it was meant to spare. The head may be absent (tied), so its entry need not match.
-absl::Status CheckIgnoreMatches(const QuantizationConfig& config, const std::vector<PlannedModule>& modules) {
+absl::Status CheckIgnoreMatches(const Recipe& recipe, const QuantizationConfig& config, const std::vector<PlannedModule>& modules) {
   for (const ModulePattern& pattern : config.ignore) {
     bool found = pattern.text() == "lm_head";
     for (const PlannedModule& module : modules) {
       ASSIGN_OR_RETURN(const ModulePattern::Match match, pattern.Matches(module.name, module.class_name));
       found = found || match != ModulePattern::Match::kNone;
     }
-    if (!found) return UsageError("--ignore: expected a module of the model, found ", Printable(pattern.text()), ", which matches none");
+    if (found) continue;
+    return UsageError(SettingName(recipe, "ignore"), ": expected a module of the model, found ", Printable(pattern.text()),
+                      ", which matches none");
   }
   return absl::OkStatus();
 }
 
 // Serving engines would refuse the artifact only after all the work.
-absl::Status CheckFused(const QuantizationConfig& config, const std::vector<PlannedModule>& modules) {
+absl::Status CheckFused(const Recipe& recipe, const QuantizationConfig& config, const std::vector<PlannedModule>& modules) {
   std::vector<ModuleInfo> infos;
   for (const PlannedModule& module : modules) infos.push_back({module.name, module.class_name, module.quantized});
-  return Annotate(CheckFusedModules(config, infos), "--ignore");
+  return Annotate(CheckFusedModules(config, infos), SettingName(recipe, "ignore"));
 }
 
 // The scheme of one group, for the modules that are in it.
@@ -120,7 +122,7 @@ absl::Status ResolveGroups(const Recipe& recipe, QuantizationConfig config, cons
   for (size_t g = 0; g < config.groups.size(); ++g) {
     QuantizationGroup& group = config.groups[g];
     if (rows[g].empty() && g == 0 && recipe.overrides.empty()) {
-      return UsageError("--ignore: expected at least one linear layer to quantize, found none left");
+      return UsageError(SettingName(recipe, "ignore"), ": expected at least one linear layer to quantize, found none left");
     }
     if (rows[g].empty() && g > 0) {
       return UsageError("scheme ", group.scheme.name, " of ", Printable(group.targets.front().text()),
@@ -201,10 +203,10 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
   ASSIGN_OR_RETURN(QuantizationConfig targets, UnresolvedConfig(recipe));
   std::vector<size_t> groups;
   RETURN_IF_ERROR(ListModules(reader, targets, plan, groups));
-  RETURN_IF_ERROR(CheckIgnoreMatches(targets, plan.modules));
+  RETURN_IF_ERROR(CheckIgnoreMatches(recipe, targets, plan.modules));
   RETURN_IF_ERROR(ResolveGroups(recipe, std::move(targets), groups, plan));
   RETURN_IF_ERROR(CheckOutsideLayers(plan.modules));
-  RETURN_IF_ERROR(CheckFused(plan.config, plan.modules));
+  RETURN_IF_ERROR(CheckFused(recipe, plan.config, plan.modules));
   for (PlannedModule& module : plan.modules) {
     if (module.quantized) {
       const auto specs = PlanWeight(module.scheme.format, module.args(), {module.out, module.in}, plan.model_dtype);

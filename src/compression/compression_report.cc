@@ -1,5 +1,6 @@
 #include "compression/compression_report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -21,6 +22,9 @@ absl::StatusOr<double> GetDecibels(const Json& object, absl::string_view key) {
   if (FindMember(object, key) == nullptr) return kInfinity;  // null, or absent
   return GetDouble(object, key, -kLargest, kLargest);
 }
+
+// Of a group size: null where scales are not per group.
+OrderedJson OrNull(int group_size) { return group_size == 0 ? OrderedJson(nullptr) : OrderedJson(group_size); }
 
 OrderedJson ErrorJson(const OutputError& error) {
   return {{"relative_error", error.relative}, {"sqnr_db", Decibels(error.sqnr_db)}, {"cosine", error.cosine}};
@@ -69,6 +73,16 @@ OutputError OutputErrorMeter::Get() const {
   OutputError error{.relative = std::sqrt(error_ / expected_), .sqnr_db = error_ > 0 ? 10 * std::log10(expected_ / error_) : kInfinity};
   error.cosine = found_ > 0 ? std::fmin(product_ / std::sqrt(expected_ * found_), 1.0) : 0.0;
   return error;
+}
+
+ResourceUse TotalUse(absl::Span<const PhaseUse> phases) {
+  ResourceUse total;
+  for (const PhaseUse& phase : phases) {
+    total.seconds += phase.use.seconds;
+    total.cpu_seconds += phase.use.cpu_seconds;
+    total.peak_memory_bytes = std::max(total.peak_memory_bytes, phase.use.peak_memory_bytes);
+  }
+  return total;
 }
 
 std::vector<std::string> CompressionReport::Warnings() const {
@@ -122,19 +136,39 @@ OrderedJson ToJson(const KvScaleReport& report) {
   return json;
 }
 
-OrderedJson ToJson(const CompressionReport& report) {
-  return {{"group_size", report.group_size == 0 ? OrderedJson(nullptr) : OrderedJson(report.group_size)},
-          {"input_bytes", report.input_bytes},
-          {"output_bytes", report.output_bytes},
-          {"quantized_weights", report.quantized_weights},
-          {"kept_weights", report.kept_weights},
-          {"resumed_layers", report.resumed_layers},
-          {"seconds", report.seconds},
-          {"warnings", report.Warnings()},
-          {"blocks", ToJson(report.blocks)},
-          {"scaled_inputs", ToJson(report.scaled_inputs)},
-          {"kv_scales", ToJson(report.kv_scales)},
-          {"layers", ToJson(report.layers)}};
+OrderedJson ToJson(const SensitivityReport& report) {
+  return {{"modules", report.modules},         {"kl", report.kl},      {"scheme", report.scheme}, {"group_size", OrNull(report.group_size)},
+          {"expected_kl", report.expected_kl}, {"bytes", report.bytes}};
+}
+
+OrderedJson ToJson(const ResourceUse& use) {
+  return {{"seconds", use.seconds}, {"cpu_seconds", use.cpu_seconds}, {"peak_memory_bytes", use.peak_memory_bytes}};
+}
+
+OrderedJson ToJson(const PhaseUse& phase) {
+  OrderedJson json = {{"name", phase.name}};
+  json.update(ToJson(phase.use));
+  return json;
+}
+
+OrderedJson ToJson(const CompressionReport& report, bool run) {
+  OrderedJson json = {{"group_size", OrNull(report.group_size)},
+                      {"input_bytes", report.input_bytes},
+                      {"output_bytes", report.output_bytes},
+                      {"quantized_weights", report.quantized_weights},
+                      {"kept_weights", report.kept_weights}};
+  if (run) {
+    json["resumed_layers"] = report.resumed_layers;
+    json.update(ToJson(TotalUse(report.phases)));
+    json["phases"] = ToJson(report.phases);
+  }
+  json["warnings"] = report.Warnings();
+  json["blocks"] = ToJson(report.blocks);
+  if (!report.sensitivities.empty()) json["sensitivities"] = ToJson(report.sensitivities);
+  json["scaled_inputs"] = ToJson(report.scaled_inputs);
+  json["kv_scales"] = ToJson(report.kv_scales);
+  json["layers"] = ToJson(report.layers);
+  return json;
 }
 
 absl::StatusOr<LayerReport> ParseLayerReport(const Json& json) {

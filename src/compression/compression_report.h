@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/json.h"
+#include "base/resource_use.h"
 #include "quantization/quantized_tensor.h"
 #include "tensor/tensor.h"
 
@@ -64,6 +65,24 @@ struct KvScaleReport {
   std::vector<std::string> notes;                 // what did not go as asked: a scale that clips
 };
 
+// What was measured of modules that share a scheme, and what they got for it (bit_budget.h).
+struct SensitivityReport {
+  std::vector<std::string> modules;
+  double kl = 0;           // nats per position when they alone are rounded to nearest in the recipe's scheme
+  double expected_kl = 0;  // in the scheme that was chosen
+  std::string scheme;      // "W4A16", with
+  int group_size = 0;      // 0: per channel
+  int64_t bytes = 0;       // in it
+};
+
+// A stretch of the work: "checking", "quantizing", and before them how calibration data came about.
+struct PhaseUse {
+  std::string name;
+  ResourceUse use;
+};
+// Sums of times and the largest peak.
+ResourceUse TotalUse(absl::Span<const PhaseUse> phases);
+
 struct CompressionReport {
   std::vector<LayerReport> layers;
   std::vector<ScaledInputReport> scaled_inputs;
@@ -74,7 +93,8 @@ struct CompressionReport {
   int64_t output_bytes = 0;                         // tensors of the artifact
   int64_t quantized_weights = 0, kept_weights = 0;  // elements
   int64_t resumed_layers = 0;                       // taken over from an unfinished run
-  double seconds = 0;
+  std::vector<SensitivityReport> sensitivities;     // empty without a budget of bits
+  std::vector<PhaseUse> phases;                     // what the work took
 
   // One line per thing that did not go as asked, with its module.
   std::vector<std::string> Warnings() const;
@@ -86,7 +106,11 @@ OrderedJson ToJson(const LayerReport& report);
 OrderedJson ToJson(const BlockReport& report);
 OrderedJson ToJson(const ScaledInputReport& report);
 OrderedJson ToJson(const KvScaleReport& report);
-OrderedJson ToJson(const CompressionReport& report);
+OrderedJson ToJson(const SensitivityReport& report);
+OrderedJson ToJson(const PhaseUse& phase);
+OrderedJson ToJson(const ResourceUse& use);
+// `run`: also what differs from run to run with the same result, times and memory.
+OrderedJson ToJson(const CompressionReport& report, bool run);
 
 template <typename Report> OrderedJson ToJson(const std::vector<Report>& reports) {
   OrderedJson list = OrderedJson::array();

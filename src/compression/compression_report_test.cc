@@ -50,6 +50,37 @@ TEST(CompressionReportTest, ReportsComeBackFromTheirJson) {
   }
 }
 
+// Times and memory differ from run to run; the artifact's own report must not.
+TEST(CompressionReportTest, WhatDiffersFromRunToRunIsLeftOutWhenAsked) {
+  CompressionReport report{.output_bytes = 7, .resumed_layers = 2};
+  report.phases = {{"calibration", {.seconds = 1, .cpu_seconds = 2, .peak_memory_bytes = 30}},
+                   {"quantizing", {.seconds = 4, .cpu_seconds = 6, .peak_memory_bytes = 20}}};
+  const OrderedJson of_run = ToJson(report, /*run=*/true), of_artifact = ToJson(report, /*run=*/false);
+  EXPECT_EQ(of_run["seconds"], 5.0);
+  EXPECT_EQ(of_run["cpu_seconds"], 8.0);
+  EXPECT_EQ(of_run["peak_memory_bytes"], 30);
+  EXPECT_EQ(of_run["phases"][1]["name"], "quantizing");
+  EXPECT_EQ(of_run["phases"][1]["cpu_seconds"], 6.0);
+  for (const char* key : {"seconds", "cpu_seconds", "peak_memory_bytes", "phases", "resumed_layers"}) {
+    EXPECT_TRUE(of_run.contains(key)) << key;
+    EXPECT_FALSE(of_artifact.contains(key)) << key;
+  }
+  EXPECT_EQ(of_artifact["output_bytes"], 7);
+}
+
+TEST(CompressionReportTest, SensitivitiesAreReportedWhereThereAreAny) {
+  CompressionReport report;
+  EXPECT_FALSE(ToJson(report, false).contains("sensitivities"));
+  report.sensitivities.push_back({.modules = {"a", "b"}, .kl = 0.5, .expected_kl = 0.25, .scheme = "W8A16", .bytes = 12});
+  const OrderedJson json = ToJson(report, false)["sensitivities"][0];
+  EXPECT_EQ(json["modules"], (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(json["kl"], 0.5);
+  EXPECT_EQ(json["expected_kl"], 0.25);
+  EXPECT_EQ(json["scheme"], "W8A16");
+  EXPECT_TRUE(json["group_size"].is_null());
+  EXPECT_EQ(json["bytes"], 12);
+}
+
 TEST(CompressionReportTest, NotesAreWarnings) {
   CompressionReport report;
   EXPECT_TRUE(report.Warnings().empty());

@@ -54,9 +54,10 @@ std::vector<float> InputStatistics::MeanAbs() const { return Means(sum_abs_, num
 std::vector<float> InputStatistics::MeanSquare() const { return Means(sum_square_, num_rows_); }
 
 absl::StatusOr<MatrixView<const float>> InputStatistics::Hessian(ThreadPool& pool) {
-  if (!accumulator_.has_value()) return BugError("expected statistics with a Hessian");
   if (!hessian_.has_value()) {
+    if (!accumulator_.has_value()) return BugError("expected statistics with a Hessian");
     ASSIGN_OR_RETURN(hessian_, accumulator_->Hessian(pool));
+    accumulator_.reset();  // twice as large
   }
   return MatrixView<const float>(hessian_->as<float>().data(), in_, in_);
 }

@@ -1,5 +1,9 @@
 #include "compression/layer_inputs.h"
 
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "quantization/fused_modules.h"
+
 namespace pith {
 namespace {
 
@@ -14,15 +18,26 @@ std::vector<int32_t> ValueRows(const DecoderConfig& config) {
   return rows;
 }
 
+// The row of the table of fused modules for a block of a layer: what reads the block's input.
+absl::Span<const absl::string_view> PartsOf(absl::string_view block) {
+  for (const FusedModules& row : FusedModuleTable()) {
+    if (row.block == block) return row.parts;
+  }
+  CHECK(false);
+}
+
 }  // namespace
 
 std::vector<LayerInput> LayerInputs(const DecoderConfig& config, const WeightMap& map, int64_t layer) {
   const auto name = [&](const char* module) { return map.Layer(layer, module); };
-  return {{.consumers = {name("self_attn.q_proj"), name("self_attn.k_proj"), name("self_attn.v_proj")},
-           .producer = name(map.norms.attention_norm),
-           .producer_is_norm = true},
+  const auto parts = [&](absl::string_view block) {
+    std::vector<std::string> names;
+    for (const absl::string_view part : PartsOf(block)) names.push_back(map.Layer(layer, absl::StrCat(block, ".", part)));
+    return names;
+  };
+  return {{.consumers = parts("self_attn"), .producer = name(map.norms.attention_norm), .producer_is_norm = true},
           {.consumers = {name("self_attn.o_proj")}, .producer = name("self_attn.v_proj"), .tied_columns = ValueRows(config)},
-          {.consumers = {name("mlp.gate_proj"), name("mlp.up_proj")}, .producer = name(map.norms.mlp_norm), .producer_is_norm = true},
+          {.consumers = parts("mlp"), .producer = name(map.norms.mlp_norm), .producer_is_norm = true},
           {.consumers = {name("mlp.down_proj")}, .producer = name("mlp.up_proj")}};
 }
 

@@ -79,6 +79,16 @@ struct MethodRow {
   absl::StatusOr<std::unique_ptr<WeightQuantizer>> (*make_quantizer)(const Recipe& recipe);
 };
 
+// What a recipe's method is made of.
+struct MethodParts {
+  std::unique_ptr<InputScaler> scaler;  // null: it scales nothing
+  std::unique_ptr<WeightQuantizer> quantizer;
+
+  StatisticsLevel needs() const;  // of both together
+};
+// Errors: those of FindMethod and of the row's functions.
+absl::StatusOr<MethodParts> MakeMethodParts(const Recipe& recipe);
+
 // THE TABLE of methods (modifiers/method_table.cc).
 absl::Span<const MethodRow> Methods();
 // Errors: kUnimplemented with the known names.

@@ -48,9 +48,7 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
   Recipe recipe;
   ASSIGN_OR_RETURN(recipe.scheme, FindQuantizingScheme("--scheme", scheme));
   recipe.method = method == "auto" ? std::string(BestMethod(recipe.scheme)) : method;
-  ASSIGN_OR_RETURN(const MethodRow* row, FindMethod(recipe.method));
-  if (row->make_scaler != nullptr) RETURN_IF_ERROR(row->make_scaler(recipe).status());
-  RETURN_IF_ERROR(row->make_quantizer(recipe).status());
+  RETURN_IF_ERROR(MakeMethodParts(recipe).status());
   RETURN_IF_ERROR(ParseGroupSize("--group-size", group_size, recipe.scheme, recipe.strategy, recipe.group_size));
   for (const std::string& entry : ignore) {
     const absl::Status parsed = ModulePattern::Parse(entry).status();
@@ -90,6 +88,10 @@ absl::Status SetKvCache(const std::string& name, Recipe& recipe) {
   if (!scheme.ok()) return Annotate(scheme.status(), "--kv-cache");
   recipe.kv_cache = *scheme;
   return absl::OkStatus();
+}
+
+std::string SettingName(const Recipe& recipe, absl::string_view setting) {
+  return recipe.source.empty() ? absl::StrCat("--", setting) : absl::StrCat(Printable(recipe.source, 500), ": ", setting);
 }
 
 OrderedJson ToJson(const Recipe& recipe) {

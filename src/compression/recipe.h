@@ -37,7 +37,11 @@ struct Recipe {
   std::optional<double> smoothing_strength;                      // SmoothQuantOptions::alpha; else searched
   uint64_t seed = 0;                                             // of whatever the method draws
   std::optional<KvCacheScheme> kv_cache;                         // what the artifact declares of its KV cache; nothing: nothing
+  std::string source;                                            // for messages: the file it was read from; empty: flags
 };
+
+// What a message calls a setting: "--ignore", or "recipe.yaml: ignore".
+std::string SettingName(const Recipe& recipe, absl::string_view setting);
 
 // `group_size` is "auto" (what the scheme has: groups, of the size that ResolveGroupSize chooses, channels or blocks), "channel", "tensor"
 // or a number. `method` is a row of the table of methods, or "auto": the best known for the scheme (BestMethod). Float codes are never
@@ -58,7 +62,7 @@ Recipe MakeDenseRecipe(uint64_t seed);
 // `name` as in the table of KV cache schemes. Errors: those of FindKvCacheScheme.
 absl::Status SetKvCache(const std::string& name, Recipe& recipe);
 
-// What the manifest records: everything that decides the bytes of the artifact.
+// What the manifest records: everything that decides the bytes of the artifact, so not the source.
 OrderedJson ToJson(const Recipe& recipe);
 
 }  // namespace pith

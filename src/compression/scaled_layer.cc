@@ -6,17 +6,10 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "quantization/qparams.h"
+#include "tensor/store_float.h"
 
 namespace pith {
 namespace {
-
-void StoreFloat(float value, int64_t index, Tensor& out) {
-  switch (out.dtype()) {
-    case DType::kBF16: out.as<bfloat16>()[index] = ToBfloat16(value); break;
-    case DType::kF16: out.as<float16>()[index] = ToFloat16(value); break;
-    default: out.as<float>()[index] = value;
-  }
-}
 
 absl::StatusOr<std::vector<float>> ReadVector(const TensorView& view) {
   std::vector<float> values(static_cast<size_t>(view.num_elements()));
@@ -25,6 +18,14 @@ absl::StatusOr<std::vector<float>> ReadVector(const TensorView& view) {
 }
 
 }  // namespace
+
+absl::StatusOr<Tensor> ReadMatrix(const ArtifactReader& reader, const std::string& module) {
+  ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module));
+  if (!weight.dense.has_value() || weight.dense->shape.size() != 2) return BadFileError(module, ": expected a dense matrix");
+  Tensor matrix(DType::kF32, weight.dense->shape);
+  RETURN_IF_ERROR(ConvertToFloat(*weight.dense, matrix.as<float>()));
+  return matrix;
+}
 
 absl::StatusOr<std::vector<float>> ScaledLayer::FoldIntoNorm(const std::string& norm, absl::Span<const float> scales) {
   ASSIGN_OR_RETURN(const Weight weight, reader_.ReadWeight(norm));
@@ -89,11 +90,8 @@ absl::StatusOr<std::vector<float>> ScaledLayer::Fold(const LayerInput& input, ab
 }
 
 absl::StatusOr<Tensor> ScaledLayer::ReadMatrix(const std::string& module) const {
-  ASSIGN_OR_RETURN(const Weight weight, reader_.ReadWeight(module));
-  CHECK_EQ(weight.dense->shape.size(), 2u);
-  const int64_t out = weight.dense->shape[0], in = weight.dense->shape[1];
-  Tensor matrix(DType::kF32, {out, in});
-  RETURN_IF_ERROR(ConvertToFloat(*weight.dense, matrix.as<float>()));
+  ASSIGN_OR_RETURN(Tensor matrix, pith::ReadMatrix(reader_, module));
+  const int64_t out = matrix.shape()[0], in = matrix.shape()[1];
   const auto columns = column_scales_.find(module);
   const auto rows = row_divisors_.find(module);
   float* values = matrix.as<float>().data();

@@ -14,6 +14,9 @@
 
 namespace pith {
 
+// A weight matrix of the model as f32 [out, in]. Errors: those of ReadWeight; kDataLoss for what is no dense matrix.
+absl::StatusOr<Tensor> ReadMatrix(const ArtifactReader& reader, const std::string& module);
+
 // Keeps vectors only; matrices are read when they are asked for. Not thread-safe. `reader` must outlive it.
 class ScaledLayer {
  public:

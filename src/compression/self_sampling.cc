@@ -1,6 +1,7 @@
 #include "compression/self_sampling.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,10 +19,12 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kMaxSequences = 128;              // decoded together
-constexpr int64_t kMaxKvBytes = int64_t{1} << 30;   // of their keys and values
-constexpr int64_t kMaxRowsPerPass = 1024;           // starts that do not fit wait for the next pass
-constexpr int64_t kStartStride = 23;                // from a start to the next one of a sample: prime, and divides no table's size
+constexpr int64_t kMaxSequences = 128;             // decoded together
+constexpr int64_t kMaxKvBytes = int64_t{1} << 30;  // of their keys and values
+constexpr int64_t kMaxRowsPerPass = 1024;          // starts that do not fit wait for the next pass
+constexpr int64_t kStartStride = 23;               // from a start to the next one of a sample: prime, and divides no table's size
+constexpr int64_t kTimedPasses = 3;
+constexpr int64_t kShortestEstimated = 128;         // shorter samples are as quickly made as estimated
 constexpr uint64_t kRawStream = uint64_t{1} << 62;  // streams of the seed for the orders of the two tables; above those of the samples
 constexpr uint64_t kChatStream = kRawStream + 1;
 
@@ -108,7 +111,16 @@ class SelfSampler {
     return std::move(data_);
   }
 
+  // What Run would take, from a few passes: the first over the starts, and some near the beginning and the end of the samples, for keys and
+  // values of more tokens take longer to read. All memory of Run is taken. Run may not follow.
+  absl::StatusOr<ResourceUse> Estimate(const CalibrationProgress& progress);
+
  private:
+  // One pass over sequences of `position` tokens, in the middle of a few.
+  absl::StatusOr<ResourceUse> TimePass(int64_t position);
+  // Half of a pass near the beginning and half of one near the end.
+  absl::StatusOr<ResourceUse> TimeMeanPass(int64_t first_position);
+
   bool Full(const SampledSequence& sequence) const { return static_cast<int64_t>(sequence.tokens.size()) == data_.options.sequence_length; }
 
   void Append(SampledSequence& sequence, int32_t token) {
@@ -216,6 +228,78 @@ class SelfSampler {
   std::vector<float> logits_;            // [drawn_.size(), vocab_size]
 };
 
+void AddTimes(double factor, const ResourceUse& use, ResourceUse& sum) {
+  sum.seconds += factor * use.seconds;
+  sum.cpu_seconds += factor * use.cpu_seconds;
+}
+
+absl::StatusOr<ResourceUse> SelfSampler::TimePass(int64_t position) {
+  std::vector<ResourceUse> passes;
+  for (SampledSequence& sequence : active_) {
+    sequence.tokens.resize(static_cast<size_t>(position), 0);
+    RETURN_IF_ERROR(blocks_.Grow(sequence.blocks, position));
+    sequence.blocks.num_tokens = position - 1;
+  }
+  ResourceMeter meter;
+  for (int64_t i = 0; i < kTimedPasses; ++i) {
+    RETURN_IF_ERROR(Forward());
+    RETURN_IF_ERROR(Draw());
+    for (const Drawn& drawn : drawn_) active_[drawn.index].tokens.push_back(drawn.token);  // none is finished: all are as long
+    passes.push_back(meter.Lap());
+  }
+  std::sort(passes.begin(), passes.end(), [](const ResourceUse& a, const ResourceUse& b) { return a.seconds < b.seconds; });
+  return passes[passes.size() / 2];
+}
+
+absl::StatusOr<ResourceUse> SelfSampler::TimeMeanPass(int64_t first_position) {
+  ResourceUse mean;
+  for (const int64_t position : {first_position, data_.options.sequence_length - kTimedPasses}) {
+    ASSIGN_OR_RETURN(const ResourceUse pass, TimePass(position));
+    AddTimes(0.5, pass, mean);
+  }
+  return mean;
+}
+
+absl::StatusOr<ResourceUse> SelfSampler::Estimate(const CalibrationProgress& progress) {
+  constexpr int64_t kSteps = 3;
+  if (progress != nullptr) RETURN_IF_ERROR(progress("trying", 1, kSteps));
+  const int64_t layers = storage_.spec().num_layers, array_bytes = storage_.bytes() / (2 * layers);
+  for (int64_t i = 0; i < layers; ++i) {
+    std::memset(storage_.key(i), 0, static_cast<size_t>(array_bytes));
+    std::memset(storage_.value(i), 0, static_cast<size_t>(array_bytes));
+  }
+  ResourceMeter meter;
+  Admit();
+  const auto batch = static_cast<int64_t>(active_.size());
+  const int64_t start_tokens = num_tokens_ / std::max<int64_t>(batch, 1);
+  const auto waits = [](const SampledSequence& sequence) { return sequence.blocks.num_tokens == 0; };
+  while (std::any_of(active_.begin(), active_.end(), waits)) {
+    RETURN_IF_ERROR(Forward());
+    RETURN_IF_ERROR(Draw());
+    Commit();
+  }
+  if (static_cast<int64_t>(active_.size()) < batch) {  // starts as long as samples: little remains to be done
+    RETURN_IF_ERROR(Run(progress).status());
+    return meter.Lap();
+  }
+  const ResourceUse starts = meter.Lap();
+  if (progress != nullptr) RETURN_IF_ERROR(progress("trying", 2, kSteps));
+  const int64_t samples = data_.options.num_samples, rest = samples % batch;
+  const auto passes = static_cast<double>(data_.options.sequence_length - start_tokens);  // per batch
+  ResourceUse sum{.peak_memory_bytes = starts.peak_memory_bytes};
+  AddTimes(static_cast<double>(samples) / static_cast<double>(batch), starts, sum);
+  ASSIGN_OR_RETURN(const ResourceUse pass, TimeMeanPass(start_tokens));
+  AddTimes(passes * static_cast<double>(samples / batch), pass, sum);
+  if (rest > 0) {
+    active_.resize(static_cast<size_t>(rest));
+    ASSIGN_OR_RETURN(const ResourceUse smaller, TimeMeanPass(start_tokens));
+    AddTimes(passes, smaller, sum);
+  }
+  if (progress != nullptr) RETURN_IF_ERROR(progress("trying", kSteps, kSteps));
+  sum.peak_memory_bytes = std::max(sum.peak_memory_bytes, meter.Lap().peak_memory_bytes);
+  return sum;
+}
+
 std::vector<int32_t> EndTokens(const ModelText& model_text) {
   std::vector<int32_t> ends = model_text.stop_token_ids;
   for (const std::optional<TokenId> id : {model_text.tokenizer.eos_id(), model_text.tokenizer.bos_id()}) {
@@ -224,10 +308,8 @@ std::vector<int32_t> EndTokens(const ModelText& model_text) {
   return ends;
 }
 
-}  // namespace
-
-absl::StatusOr<CalibrationData> SampleFromModel(DecoderModel& model, const ModelText& model_text, const CalibrationOptions& options,
-                                                int64_t max_sequences, ThreadPool& pool, const CalibrationProgress& progress) {
+absl::StatusOr<SelfSampler> MakeSampler(DecoderModel& model, const ModelText& model_text, const CalibrationOptions& options,
+                                        int64_t max_sequences, ThreadPool& pool) {
   RETURN_IF_ERROR(Validate(options));
   const DecoderConfig& config = model.config();
   if (options.sequence_length > config.max_position_embeddings) {
@@ -242,13 +324,11 @@ absl::StatusOr<CalibrationData> SampleFromModel(DecoderModel& model, const Model
   const int64_t sequence_bytes = blocks * kBlockSizeTokens * model.KvSpecAs(KvDtype::kBf16, 1).bytes_per_token();
   const int64_t sequences = std::clamp(std::min(max_sequences, kMaxKvBytes / sequence_bytes), int64_t{1}, options.num_samples);
   ASSIGN_OR_RETURN(KvStorage storage, KvStorage::Create(model.KvSpecAs(KvDtype::kBf16, sequences * blocks)));
-  return SelfSampler(model, std::move(starts), EndTokens(model_text), options, sequences, std::move(storage), pool).Run(progress);
+  return SelfSampler(model, std::move(starts), EndTokens(model_text), options, sequences, std::move(storage), pool);
 }
 
-absl::StatusOr<CalibrationData> SampleCalibrationData(const ArtifactReader& reader, const ModelText& model_text,
-                                                      const CalibrationOptions& options, ThreadPool& pool,
-                                                      const CalibrationProgress& progress) {
-  RETURN_IF_ERROR(Validate(options));
+absl::StatusOr<std::unique_ptr<DecoderModel>> LoadModel(const ArtifactReader& reader, ThreadPool& pool,
+                                                        const CalibrationProgress& progress) {
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   absl::Status interrupted;
   LoadOptions load{.pool = &pool, .isa = isa};
@@ -257,9 +337,54 @@ absl::StatusOr<CalibrationData> SampleCalibrationData(const ArtifactReader& read
       if (interrupted.ok()) interrupted = progress("loading", done, total);
     };
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<DecoderModel> model, DecoderModel::Load(reader, load));
+  auto model = DecoderModel::Load(reader, load);
+  RETURN_IF_ERROR(model.status());
   RETURN_IF_ERROR(interrupted);
+  return model;
+}
+
+}  // namespace
+
+absl::StatusOr<CalibrationData> SampleFromModel(DecoderModel& model, const ModelText& model_text, const CalibrationOptions& options,
+                                                int64_t max_sequences, ThreadPool& pool, const CalibrationProgress& progress) {
+  ASSIGN_OR_RETURN(SelfSampler sampler, MakeSampler(model, model_text, options, max_sequences, pool));
+  return sampler.Run(progress);
+}
+
+absl::StatusOr<CalibrationData> SampleCalibrationData(const ArtifactReader& reader, const ModelText& model_text,
+                                                      const CalibrationOptions& options, ThreadPool& pool,
+                                                      const CalibrationProgress& progress) {
+  RETURN_IF_ERROR(Validate(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DecoderModel> model, LoadModel(reader, pool, progress));
   return SampleFromModel(*model, model_text, options, kMaxSequences, pool, progress);
+}
+
+absl::StatusOr<ResourceUse> EstimateSampling(const ArtifactReader& reader, const ModelText& model_text, const CalibrationOptions& options,
+                                             ThreadPool& pool, const CalibrationProgress& progress) {
+  RETURN_IF_ERROR(Validate(options));
+  ResourceMeter meter;
+  ASSIGN_OR_RETURN(const std::unique_ptr<DecoderModel> model, LoadModel(reader, pool, progress));
+  ASSIGN_OR_RETURN(SelfSampler sampler, MakeSampler(*model, model_text, options, kMaxSequences, pool));
+  if (options.sequence_length < kShortestEstimated) {
+    RETURN_IF_ERROR(sampler.Run(progress).status());
+    return meter.Lap();
+  }
+  ResourceUse use = meter.Lap();
+  ASSIGN_OR_RETURN(const ResourceUse sampling, sampler.Estimate(progress));
+  AddTimes(1.0, sampling, use);
+  use.peak_memory_bytes = std::max(use.peak_memory_bytes, sampling.peak_memory_bytes);
+  return use;
+}
+
+CalibrationData RandomCalibrationData(const CalibrationOptions& options, int64_t vocab_size) {
+  CalibrationData data{.options = options};
+  RandomStream random(options.seed, kRawStream);
+  for (int64_t i = 0; i < options.num_samples; ++i) {
+    std::vector<int32_t>& tokens = data.sequences.emplace_back(static_cast<size_t>(options.sequence_length));
+    for (int32_t& token : tokens) token = static_cast<int32_t>(random.Below(static_cast<uint64_t>(vocab_size)));
+  }
+  data.domain_tokens["random"] = data.num_tokens();
+  return data;
 }
 
 }  // namespace pith

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "artifact/artifact_reader.h"
+#include "base/resource_use.h"
 #include "base/thread_pool.h"
 #include "compression/calibration_data.h"
 #include "compression/model_text.h"
@@ -39,5 +40,14 @@ absl::StatusOr<CalibrationData> SampleCalibrationData(const ArtifactReader& read
 // The same from a model in memory, with at most `max_sequences` samples decoded together. `pool` is the model's.
 absl::StatusOr<CalibrationData> SampleFromModel(DecoderModel& model, const ModelText& model_text, const CalibrationOptions& options,
                                                 int64_t max_sequences, ThreadPool& pool, const CalibrationProgress& progress);
+
+// What SampleCalibrationData would take, beforehand: the model is loaded, a few passes are timed at both ends of the samples, and the
+// memory of the whole is taken. Times suppose that texts are as long as samples; a model that ends them early is a little quicker. Errors:
+// as above.
+absl::StatusOr<ResourceUse> EstimateSampling(const ArtifactReader& reader, const ModelText& model_text, const CalibrationOptions& options,
+                                             ThreadPool& pool, const CalibrationProgress& progress);
+
+// Stands in for sampled data where only their amount matters: ids at random, below `vocab_size`.
+CalibrationData RandomCalibrationData(const CalibrationOptions& options, int64_t vocab_size);
 
 }  // namespace pith

@@ -226,6 +226,47 @@ TEST_F(SelfSamplingTest, AProgressErrorEndsTheWork) {
   }
 }
 
+// What sampling takes grows with the samples, whether they are decoded together or one batch after the other.
+TEST_F(SelfSamplingTest, AnEstimateGrowsWithTheWork) {
+  Json config = TinyConfig();
+  config["max_position_embeddings"] = 1024;
+  const auto artifact = SyntheticArtifact::Random(config, 3);
+  ThreadPool pool(1);
+  double before = 0;
+  for (const int64_t samples : {2, 160, 1000}) {
+    int64_t calls = 0;
+    const auto progress = [&](absl::string_view phase, int64_t done, int64_t total) {
+      EXPECT_LE(done, total) << phase;
+      ++calls;
+      return absl::OkStatus();
+    };
+    const auto use = EstimateSampling(*artifact, Text(true), {.num_samples = samples, .sequence_length = 512}, pool, progress);
+    ASSERT_TRUE(use.ok()) << use.status();
+    EXPECT_GT(use->cpu_seconds, before) << samples;
+    EXPECT_GT(use->peak_memory_bytes, 0);
+    EXPECT_GT(calls, 2);
+    before = use->cpu_seconds;
+  }
+  // Short samples, and starts that fill them, are sampled rather than estimated.
+  for (const int64_t length : {16, 128}) {
+    EXPECT_TRUE(EstimateSampling(*artifact, Text(true), {.num_samples = 200, .sequence_length = length}, pool, nullptr).ok()) << length;
+  }
+  const auto stopped = EstimateSampling(
+      *artifact, Text(true), {.num_samples = 2, .sequence_length = 512}, pool,
+      [](absl::string_view phase, int64_t, int64_t) { return phase == "trying" ? absl::CancelledError("stop") : absl::OkStatus(); });
+  EXPECT_TRUE(absl::IsCancelled(stopped.status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(EstimateSampling(*artifact, Text(true), {.num_samples = 0}, pool, nullptr).status()));
+}
+
+TEST_F(SelfSamplingTest, RandomDataHaveTheSizeOfSampledData) {
+  const CalibrationData data = RandomCalibrationData({.num_samples = 5, .sequence_length = 40, .seed = 3}, 100);
+  EXPECT_THAT(data.sequences, AllOf(SizeIs(5), Each(SizeIs(40))));
+  EXPECT_EQ(data.num_tokens(), 200);
+  for (const std::vector<int32_t>& sequence : data.sequences) {
+    for (const int32_t token : sequence) EXPECT_TRUE(token >= 0 && token < 100);
+  }
+}
+
 TEST_F(SelfSamplingTest, RefusalsSayWhatWasExpected) {
   const auto artifact = SyntheticArtifact::Random(TinyConfig(), 3);
   ThreadPool pool(1);

@@ -1,42 +1,28 @@
 #include "compression/session.h"
 
-#include <chrono>
-#include <cmath>
+#include <algorithm>
 
 #include "absl/strings/match.h"
 #include "artifact/artifact_writer.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "compression/checkpoint.h"
+#include "compression/finite_check.h"
 #include "compression/modifier.h"
 #include "compression/modifiers/rtn.h"
 #include "compression/pipelines/layer_quantizer.h"
 #include "compression/pipelines/sequential.h"
 #include "compression/stage.h"
+#include "model/decoder_config.h"
 
 namespace pith {
 namespace {
 
-// The position of the first value that is not finite, or -1.
-int64_t FindNonFinite(absl::Span<const float> values) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) return static_cast<int64_t>(i);
-  }
-  return -1;
-}
-
 // Looks at every weight before the first is quantized, so that a bad one is found in seconds, not after the work.
-absl::Status CheckFinite(const ArtifactReader& reader, const CompressionPlan& plan, const CompressionOptions& options) {
-  std::vector<float> values;
+absl::Status CheckAllFinite(const ArtifactReader& reader, const CompressionPlan& plan, const CompressionOptions& options) {
   int64_t done = 0;
   for (const PlannedModule& module : plan.modules) {
-    const absl::StatusOr<Weight> weight = reader.ReadWeight(module.name);
-    if (!weight.ok()) return weight.status();
-    values.resize(static_cast<size_t>(weight->dense->num_elements()));
-    RETURN_IF_ERROR(ConvertToFloat(*weight->dense, absl::MakeSpan(values)));
-    if (const int64_t index = FindNonFinite(values); index >= 0) {
-      return BadFileError(reader.path(), ": ", module.name, ".weight: expected finite values, found ", values[static_cast<size_t>(index)],
-                          " at index ", index);
-    }
+    RETURN_IF_ERROR(CheckFinite(reader, module.name));
     if (options.progress) RETURN_IF_ERROR(options.progress("checking", ++done, static_cast<int64_t>(plan.modules.size())));
   }
   return absl::OkStatus();
@@ -47,12 +33,10 @@ Json WithQuantizationConfig(Json config, const QuantizationConfig& quantization)
   return config;
 }
 
-// What report.json of the artifact says: all but what differs from run to run.
+// What report.json of the artifact says: all but what differs from run to run, so that the same run gives the same bytes.
 OrderedJson ArtifactReport(const CompressionReport& report) {
   OrderedJson json = {{"schema_version", 1}};
-  json.update(ToJson(report));
-  json.erase("seconds");
-  json.erase("resumed_layers");
+  json.update(ToJson(report, /*run=*/false));
   return json;
 }
 
@@ -86,13 +70,17 @@ OrderedJson RecipeJson(const Recipe& recipe, const CalibrationData* calibration)
   return json;
 }
 
-// Whatever decides the bytes of the artifact.
-absl::StatusOr<OrderedJson> RunIdentity(const std::string& fingerprint, const OrderedJson& recipe, const CompressionOptions& options) {
+// Whatever decides the bytes of the artifact, but for the content of the model.
+absl::StatusOr<OrderedJson> RunIdentity(const OrderedJson& recipe, const CompressionOptions& options) {
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
-  return OrderedJson{{"pith_version", options.pith_version},
-                     {"model_fingerprint", fingerprint},
-                     {"instruction_set", std::string(IsaName(isa))},
-                     {"recipe", recipe}};
+  return OrderedJson{{"pith_version", options.pith_version}, {"instruction_set", std::string(IsaName(isa))}, {"recipe", recipe}};
+}
+
+absl::Status CheckDisk(const ArtifactReader& reader, const CompressionPlan& plan, const CalibrationSize& calibration,
+                       const std::string& output) {
+  ASSIGN_OR_RETURN(const DecoderConfig config, ParseDecoderConfig(reader.config()));
+  ASSIGN_OR_RETURN(const uint64_t free, FreeDiskBytes(output));
+  return CheckDiskNeed(output, ComputeDiskNeed(plan, config.hidden_size, calibration), free + Checkpoint::BytesOf(output));
 }
 
 absl::Status TakeResult(StageResult result, ArtifactWriter& writer, CompressionReport& report) {
@@ -112,14 +100,27 @@ void CountWeights(const CompressionPlan& plan, CompressionReport& report) {
   for (const TensorSpec& spec : plan.plain_tensors) report.kept_weights += NumElements(spec.shape);
 }
 
-absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const CompressionPlan& plan, Checkpoint& checkpoint,
-                       ArtifactWriter& writer, ThreadPool& pool, const CompressionOptions& options, CompressionReport& report) {
-  ASSIGN_OR_RETURN(const MethodRow* method, FindMethod(recipe.method));
-  std::unique_ptr<InputScaler> scaler;
-  if (method->make_scaler != nullptr) {
-    ASSIGN_OR_RETURN(scaler, method->make_scaler(recipe));
+// What is outside the layers: quick, so made again rather than kept, with one module in memory at a time.
+absl::Status RunRest(const ArtifactReader& reader, const Recipe& recipe, const CompressionPlan& plan, const Stage& stage, ThreadPool& pool,
+                     const CompressionProgress& progress, ArtifactWriter& writer, CompressionReport& report) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<WeightQuantizer> rtn, MakeRtnQuantizer(recipe));
+  for (const PlannedModule* module : stage.modules) {
+    if (module->quantized) {
+      ASSIGN_OR_RETURN(StageResult result, RunDataFreeStage(reader, plan, {.modules = {module}}, *rtn, pool, progress));
+      RETURN_IF_ERROR(TakeResult(std::move(result), writer, report));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module->name));
+    RETURN_IF_ERROR(writer.WriteTensor(module->tensors.front().name, weight.dense->bytes()));
+    RETURN_IF_ERROR(progress(1));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<WeightQuantizer> quantizer, method->make_quantizer(recipe));
+  ASSIGN_OR_RETURN(StageResult plain, RunDataFreeStage(reader, plan, {.plain_tensors = stage.plain_tensors}, *rtn, pool, progress));
+  return TakeResult(std::move(plain), writer, report);
+}
+
+absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const CompressionPlan& plan, const MethodParts& method,
+                       Checkpoint& checkpoint, ArtifactWriter& writer, ThreadPool& pool, const CompressionOptions& options,
+                       CompressionReport& report) {
   int64_t done = 0;
   const CompressionProgress progress = [&](int64_t modules) {
     done += modules;
@@ -131,17 +132,16 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
     ASSIGN_OR_RETURN(pipeline, SequentialPipeline::Create({.reader = reader,
                                                            .plan = plan,
                                                            .data = *options.calibration,
-                                                           .scaler = scaler.get(),
-                                                           .quantizer = *quantizer,
+                                                           .scaler = method.scaler.get(),
+                                                           .quantizer = *method.quantizer,
                                                            .pool = pool,
                                                            .file = [&](const std::string& name) { return checkpoint.File(name); }}));
     RETURN_IF_ERROR(pipeline->Begin(checkpoint.num_done()));
   }
   for (const Stage& stage : SplitStages(plan)) {
-    if (stage.layer < 0) {  // embedding and head: quick, so made again rather than kept
-      ASSIGN_OR_RETURN(const std::unique_ptr<WeightQuantizer> rtn, MakeRtnQuantizer(recipe));
-      ASSIGN_OR_RETURN(StageResult result, RunDataFreeStage(reader, plan, stage, *rtn, pool, progress));
-      RETURN_IF_ERROR(TakeResult(std::move(result), writer, report));
+    if (stage.layer < 0) {
+      pipeline.reset();  // with the embedding it holds
+      RETURN_IF_ERROR(RunRest(reader, recipe, plan, stage, pool, progress, writer, report));
       continue;
     }
     StageResult result;
@@ -150,7 +150,7 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
       RETURN_IF_ERROR(progress(static_cast<int64_t>(stage.modules.size())));
     } else {
       ASSIGN_OR_RETURN(result, pipeline != nullptr ? pipeline->RunStage(stage, progress)
-                                                   : RunDataFreeStage(reader, plan, stage, *quantizer, pool, progress));
+                                                   : RunDataFreeStage(reader, plan, stage, *method.quantizer, pool, progress));
       RETURN_IF_ERROR(checkpoint.Save(stage.layer, result));
       if (pipeline != nullptr) pipeline->StageSaved(stage.layer);
     }
@@ -160,37 +160,72 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
   return absl::OkStatus();
 }
 
+bool SchemesNeedCalibration(const Recipe& recipe) {
+  if (recipe.kv_cache.has_value() && recipe.kv_cache->NeedsCalibration()) return true;
+  return recipe.scheme.NeedsCalibration() || std::any_of(recipe.overrides.begin(), recipe.overrides.end(),
+                                                         [](const auto& override) { return override.scheme.NeedsCalibration(); });
+}
+
+bool NeedsCalibration(const Recipe& recipe, const MethodParts& method) {
+  return SchemesNeedCalibration(recipe) || method.scaler != nullptr || method.quantizer->needs() != StatisticsLevel::kNone;
+}
+
 }  // namespace
 
 bool NeedsCalibration(const Recipe& recipe) {
-  if (recipe.scheme.NeedsCalibration() || (recipe.kv_cache.has_value() && recipe.kv_cache->NeedsCalibration())) return true;
-  for (const SchemeOverride& override : recipe.overrides) {
-    if (override.scheme.NeedsCalibration()) return true;
+  const auto method = MakeMethodParts(recipe);
+  return method.ok() ? NeedsCalibration(recipe, *method) : SchemesNeedCalibration(recipe);
+}
+
+CalibrationSize SizeOf(const CalibrationData* calibration) {
+  CalibrationSize size;
+  if (calibration == nullptr) return size;
+  int64_t number = 0;
+  for (const std::vector<int32_t>& sequence : calibration->sequences) {
+    const auto tokens = static_cast<int64_t>(sequence.size());
+    size.tokens += tokens;
+    if (number++ < kMeasuredSequences) size.measured_tokens += tokens;
   }
-  const auto row = FindMethod(recipe.method);
-  if (!row.ok()) return false;
-  const auto quantizer = (*row)->make_quantizer(recipe);
-  return (*row)->make_scaler != nullptr || (quantizer.ok() && (*quantizer)->needs() != StatisticsLevel::kNone);
+  return size;
+}
+
+absl::Status CheckRun(const ArtifactReader& reader, const CompressionPlan& plan, const OrderedJson& known_recipe,
+                      const CalibrationSize& calibration, const std::string& output, const CompressionOptions& options) {
+  RETURN_IF_ERROR(ArtifactWriter::Create(output, {.source_path = reader.path()}).status());  // nothing stays of it
+  ASSIGN_OR_RETURN(OrderedJson identity, RunIdentity(known_recipe, options));
+  RETURN_IF_ERROR(Checkpoint::Check(output, identity, options.resume));
+  if (options.resume && Checkpoint::BytesOf(output) > 0) {  // otherwise there is nothing to compare it with
+    ASSIGN_OR_RETURN(identity["model_fingerprint"], reader.Fingerprint());
+    RETURN_IF_ERROR(Checkpoint::Check(output, identity, options.resume));
+  }
+  return CheckDisk(reader, plan, calibration, output);
 }
 
 absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const Recipe& recipe, const std::string& output, ThreadPool& pool,
                                            const CompressionOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  ResourceMeter meter;
   ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(reader, recipe));
-  if (options.calibration == nullptr && NeedsCalibration(recipe)) {
+  ASSIGN_OR_RETURN(const MethodParts method, MakeMethodParts(recipe));
+  if (options.calibration == nullptr && NeedsCalibration(recipe, method)) {
     return UsageError("scheme ", recipe.scheme.name, ", method ", recipe.method,
                       recipe.kv_cache.has_value() ? absl::StrCat(", KV cache ", recipe.kv_cache->name) : "",
                       ": expected calibration data, found none");
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer, ArtifactWriter::Create(output, {.source_path = reader.path()}));
-  RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
-  RETURN_IF_ERROR(CheckFinite(reader, plan, options));
-  ASSIGN_OR_RETURN(const std::string fingerprint, reader.Fingerprint());
+  // An unfinished run of another kind is refused before the weights are looked at.
   const OrderedJson recipe_json = RecipeJson(recipe, options.calibration);
-  ASSIGN_OR_RETURN(const OrderedJson identity, RunIdentity(fingerprint, recipe_json, options));
+  ASSIGN_OR_RETURN(OrderedJson identity, RunIdentity(recipe_json, options));
+  RETURN_IF_ERROR(Checkpoint::Check(output, identity, options.resume));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer, ArtifactWriter::Create(output, {.source_path = reader.path()}));
+  RETURN_IF_ERROR(CheckDisk(reader, plan, SizeOf(options.calibration), output));
+  RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
+  ASSIGN_OR_RETURN(const std::string fingerprint, reader.Fingerprint());
+  identity["model_fingerprint"] = fingerprint;
   ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(output, identity, options.resume));
+  RETURN_IF_ERROR(CheckAllFinite(reader, plan, options));
   CompressionReport report{.group_size = plan.args.group_size, .input_bytes = plan.input_bytes, .output_bytes = plan.output_bytes};
-  RETURN_IF_ERROR(RunStages(reader, recipe, plan, *checkpoint, *writer, pool, options, report));
+  report.sensitivities = options.sensitivities;
+  report.phases.push_back({"checking", meter.Lap()});
+  RETURN_IF_ERROR(RunStages(reader, recipe, plan, method, *checkpoint, *writer, pool, options, report));
   RETURN_IF_ERROR(WriteSideFiles(reader, plan, *writer));
   RETURN_IF_ERROR(writer->AddFile("report.json", DumpJson(ArtifactReport(report), 2) + "\n"));
   Manifest manifest{.pith_version = options.pith_version,
@@ -201,7 +236,7 @@ absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const R
   if (options.calibration != nullptr) manifest.calibration_sha256 = options.calibration->Hash();
   RETURN_IF_ERROR(writer->Commit(std::move(manifest)).status());
   checkpoint->Remove();
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.phases.push_back({"quantizing", meter.Lap()});
   return report;
 }
 

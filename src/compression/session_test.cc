@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 Recipe MakeTestRecipe(const std::string& scheme, const std::string& group_size, const std::vector<std::string>& ignore = {}) {
   auto recipe = MakeRecipe(scheme, "rtn", group_size, ignore, /*clip_search=*/true, 0);
@@ -74,6 +75,21 @@ TEST(PlanCompressionTest, RefusesBeforeAnyWork) {
   const absl::Status misspelt = PlanCompression(*reader, MakeTestRecipe("W4A16", "auto", {"re:.*o_proj", "re:.*dwn_proj"})).status();
   EXPECT_TRUE(absl::IsInvalidArgument(misspelt)) << misspelt;
   EXPECT_THAT(misspelt.message(), AllOf(HasSubstr("--ignore"), HasSubstr("re:.*dwn_proj")));
+}
+
+// A setting is named as the user wrote it: as a flag, or as a field of a recipe.
+TEST(PlanCompressionTest, SaysWhereASettingCameFrom) {
+  const auto reader = OpenGolden("llama_llama3");
+  for (const char* pattern : {"re:.*dwn_proj", "Linear", "re:.*v_proj"}) {
+    Recipe recipe = MakeTestRecipe("W4A16", "auto", {pattern});
+    EXPECT_THAT(PlanCompression(*reader, recipe).status().message(), StartsWith("--ignore: ")) << pattern;
+    recipe.source = "my.yaml";
+    EXPECT_THAT(PlanCompression(*reader, recipe).status().message(), StartsWith("my.yaml: ignore: ")) << pattern;
+  }
+  Recipe recipe = MakeTestRecipe("W4A16", "auto");
+  const OrderedJson before = ToJson(recipe);
+  recipe.source = "my.yaml";
+  EXPECT_EQ(ToJson(recipe), before);
 }
 
 // Serving engines fuse q, k and v, and gate and up: an artifact in which they differ would be refused there.

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "base/foreign_file.h"
+#include "base/model_files.h"
 #include "base/status.h"
 
 namespace pith {
@@ -17,21 +18,8 @@ constexpr char kWeightsName[] = "model.safetensors";
 constexpr size_t kNamesInMessage = 12;
 constexpr int64_t kMaxLegalBytes = int64_t{1} << 20;
 
-// What loaders may ask for beside config.json and the weights; what travels with an artifact.
-constexpr absl::string_view kOptionalNames[] = {"generation_config.json",
-                                                "tokenizer.json",
-                                                "tokenizer_config.json",
-                                                "special_tokens_map.json",
-                                                "added_tokens.json",
-                                                "tokenizer.model",
-                                                "vocab.json",
-                                                "merges.txt",
-                                                "chat_template.jinja",
-                                                "chat_template.json",
-                                                "quantize_config.json",
-                                                "pith.json",
-                                                "evidence.json"};
-constexpr absl::string_view kLegalPrefixes[] = {"LICENSE", "LICENCE", "NOTICE", "USE_POLICY", "COPYING"};
+// Of artifacts that pith wrote.
+constexpr absl::string_view kArtifactNames[] = {"pith.json", "evidence.json"};
 
 const RepoFile* Find(const std::vector<RepoFile>& listing, absl::string_view name) {
   const auto it = std::find_if(listing.begin(), listing.end(), [&](const RepoFile& file) { return file.name == name; });
@@ -42,9 +30,7 @@ bool IsGguf(const RepoFile& file) { return absl::EndsWithIgnoreCase(file.name, "
 bool IsSafetensors(const RepoFile& file) { return absl::EndsWith(file.name, ".safetensors"); }
 
 bool IsLegalText(const RepoFile& file) {
-  if (absl::StrContains(file.name, '/') || file.size > kMaxLegalBytes) return false;
-  return std::any_of(std::begin(kLegalPrefixes), std::end(kLegalPrefixes),
-                     [&](absl::string_view prefix) { return absl::StartsWith(file.name, prefix); });
+  return !absl::StrContains(file.name, '/') && file.size <= kMaxLegalBytes && pith::IsLegalText(file.name);
 }
 
 // "a, b and 7 more"
@@ -71,7 +57,10 @@ absl::Status AddSmallFiles(const std::vector<RepoFile>& listing, FileSelection* 
   const RepoFile* config = Find(listing, kConfigName);
   if (config == nullptr) return MissingInputError("expected a config.json beside the safetensors files, found none");
   Add(*config, selection);
-  for (const absl::string_view name : kOptionalNames) {
+  std::vector<absl::string_view> optional(SideFileTable().begin(), SideFileTable().end());
+  for (const QuantizationFile& file : QuantizationFileTable()) optional.push_back(file.name);
+  optional.insert(optional.end(), std::begin(kArtifactNames), std::end(kArtifactNames));
+  for (const absl::string_view name : optional) {
     if (const RepoFile* file = Find(listing, name); file != nullptr) {
       Add(*file, selection);
     } else {

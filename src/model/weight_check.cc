@@ -54,4 +54,10 @@ absl::Status CheckWeights(const ArtifactReader& reader, const DecoderConfig& con
   return CheckWeights(reader, config, map);
 }
 
+absl::Status CheckKnownWeights(const ArtifactReader& reader) {
+  const absl::StatusOr<DecoderConfig> config = ParseDecoderConfig(reader.config());
+  if (absl::IsUnimplemented(config.status())) return absl::OkStatus();
+  return Annotate(config.ok() ? CheckWeights(reader, *config) : config.status(), reader.path());
+}
+
 }  // namespace pith

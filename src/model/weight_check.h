@@ -15,4 +15,7 @@ absl::Status CheckWeights(const ArtifactReader& reader, const DecoderConfig& con
 // The same for an artifact whose architecture its config names. Errors: also those of FindArchitecture and MakeWeightMap.
 absl::Status CheckWeights(const ArtifactReader& reader, const DecoderConfig& config);
 
+// The same for any artifact: one whose architecture is not known here, or whose config asks for what is not supported, passes unchecked.
+absl::Status CheckKnownWeights(const ArtifactReader& reader);
+
 }  // namespace pith

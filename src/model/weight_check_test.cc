@@ -41,5 +41,19 @@ TEST(CheckWeights, NamesTheFirstWeightThatIsMissingOrMisshapen) {
   }
 }
 
+TEST(CheckKnownWeights, OtherArchitecturesPass) {
+  auto artifact = SyntheticArtifact::Random(TinyConfig("llama"), 1);
+  EXPECT_TRUE(CheckKnownWeights(*artifact).ok());
+  artifact->Erase("model.layers.1.mlp.up_proj.weight");
+  EXPECT_TRUE(absl::IsDataLoss(CheckKnownWeights(*artifact)));
+  EXPECT_THAT(CheckKnownWeights(*artifact).message(), HasSubstr("model.layers.1.mlp.up_proj"));
+  Json config = TinyConfig("llama");
+  config["model_type"] = "mamba";
+  EXPECT_TRUE(CheckKnownWeights(SyntheticArtifact(config)).ok());
+  config = TinyConfig("llama");
+  config.erase("vocab_size");
+  EXPECT_TRUE(absl::IsDataLoss(CheckKnownWeights(SyntheticArtifact(config)))) << CheckKnownWeights(SyntheticArtifact(config));
+}
+
 }  // namespace
 }  // namespace pith

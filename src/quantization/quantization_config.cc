@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "quantization/formats/format_table.h"
+#include "quantization/fused_modules.h"
 #include "quantization/kv_cache_scheme.h"
 #include "quantization/nearest_name.h"
 #include "quantization/quant_method.h"
@@ -276,11 +277,10 @@ absl::Status CheckModules(const QuantizationConfig& config, absl::Span<const Mod
 }
 
 absl::Status CheckFusedModules(const QuantizationConfig& config, absl::Span<const ModuleInfo> modules) {
-  static constexpr absl::string_view kQkv[] = {"q_proj", "k_proj", "v_proj"};
-  static constexpr absl::string_view kGateUp[] = {"gate_proj", "up_proj"};
   absl::flat_hash_map<absl::string_view, const ModuleInfo*> by_name;
   for (const ModuleInfo& module : modules) by_name[module.name] = &module;
-  for (const absl::Span<const absl::string_view> parts : {absl::MakeConstSpan(kQkv), absl::MakeConstSpan(kGateUp)}) {
+  for (const FusedModules& row : FusedModuleTable()) {
+    const absl::Span<const absl::string_view> parts = row.parts;
     for (const ModuleInfo& module : modules) {
       if (!absl::EndsWith(module.name, absl::StrCat(".", parts[0]))) continue;
       ASSIGN_OR_RETURN(const QuantizationScheme* scheme, FindScheme(config, module.name, module.class_name));

@@ -160,6 +160,23 @@ class QuantizeTest(harness.Case):
         header = 8 + int.from_bytes((out / "model.safetensors").read_bytes()[:8], "little")
         self.assertEqual(plan["output_bytes"], size - header)
 
+    def test_a_dry_run_says_what_the_run_will_take(self):
+        out = self.scratch / "forecast"
+        for flags, phases in ([], ["checking", "quantizing"]), (["--method", "gptq", "--num-samples", 4, "--sequence-length", 32],
+                                                                ["calibration", "checking", "quantizing"]):
+            result = run_json("quantize", self.model, "-o", out, "--dry-run", *flags)
+            estimate = result["estimate"]
+            self.assertEqual([phase["name"] for phase in estimate["phases"]], phases)
+            self.assertAlmostEqual(estimate["seconds"], sum(phase["seconds"] for phase in estimate["phases"]))
+            self.assertEqual(estimate["peak_memory_bytes"], max(phase["peak_memory_bytes"] for phase in estimate["phases"]))
+            self.assertGreater(estimate["disk_bytes"]["total"], result["plan"]["output_bytes"])
+            self.assertEqual(estimate["disk_bytes"]["hidden_states"] > 0, "calibration" in phases)
+            self.assertIn("estimate: ", run("quantize", self.model, "-o", out, "--dry-run", *flags).stdout)
+            report = run_json("quantize", self.model, "-o", self.scratch / f"forecast-{len(phases)}", *flags)["report"]
+            self.assertEqual([phase["name"] for phase in report["phases"]], phases)
+            self.assertGreater(report["peak_memory_bytes"], 0)
+        self.assertFalse(out.exists())
+
     def test_the_same_bytes_for_any_number_of_threads(self):
         hashes = []
         for threads in (1, 2):

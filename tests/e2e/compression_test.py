@@ -63,6 +63,11 @@ class CompressionTest(harness.Case):
         self.assertExit(refused, 73, "--resume continues it")
         other = run("quantize", self.model, "-o", killed, *self.flags, "--resume", "--no-clip-search")
         self.assertExit(other, 73, "recipe.clip_search.grid was 100 and is 1")
+        # Known before the model has written a word, or the text is read.
+        sampled = run("quantize", self.model, "-o", killed, *self.flags[:2], "--num-samples", 24, "--sequence-length", 48, "--resume")
+        self.assertExit(sampled, 73, 'recipe.calibration.source was "files" and is "model"')
+        self.assertNotIn("sampling", sampled.stderr)
+        self.assertExit(run("quantize", self.model, "-o", killed, *self.flags, "--dry-run"), 73, "--resume continues it")
         self.assertExit(run("quantize", self.model, "-o", killed, *self.flags, "--resume", "--threads", 1), 0)
         self.assertEqual(self.files(killed), self.files(whole))
 
@@ -70,6 +75,14 @@ class CompressionTest(harness.Case):
         out = self.scratch / "bits"
         result = run_json("quantize", self.model, "-o", out, "--calibration", self.text, "--num-samples", 8, "--sequence-length", 48,
                           "--bits-per-weight", 5.5, "--quantize-embeddings", "W8A16")
+        sensitivities = json.loads((out / "report.json").read_text())["sensitivities"]
+        self.assertEqual(len(sensitivities), 24)
+        self.assertEqual(sensitivities[0]["modules"], [f"model.layers.0.self_attn.{part}_proj" for part in "qkv"])
+        self.assertTrue(all(entry["kl"] >= 0 and entry["expected_kl"] <= entry["kl"] * 1.01 for entry in sensitivities))
+        self.assertEqual([phase["name"] for phase in result["report"]["phases"]], ["calibration", "measuring", "checking", "quantizing"])
+        told = run("quantize", self.model, "-o", self.scratch / "told-bits", "--calibration", self.text, "--num-samples", 8,
+                   "--sequence-length", 48, "--bits-per-weight", 5.5, "--log-level", "info")
+        self.assertExit(told, 0, "KL alone", "model.layers.5.mlp.down_proj")
         schemes = {override["scheme"] for override in result["recipe"]["overrides"]}
         self.assertIn("W8A16", schemes)
         layers = [layer for layer in result["report"]["layers"] if layer["name"].startswith("model.layers.")]

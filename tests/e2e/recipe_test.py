@@ -167,6 +167,13 @@ class RecipeTest(harness.Case):
                       ["--quantize-head", "W8A16"]):
             self.assertExit(run("quantize", self.wide, "-o", out, "--recipe", path, *flags), 2, flags[0], "--recipe")
 
+    def test_errors_of_the_plan_name_the_recipe(self):
+        text = "QuantizationModifier:\n  scheme: W8A8\n  ignore: [lm_head, 're:.*v_proj']\n"
+        code, _, stderr = self.quantize(text)
+        self.assertEqual(code, 2)
+        self.assertIn("recipe.yaml: ignore: model.layers.0.self_attn.", stderr)
+        self.assertNotIn("--ignore", stderr)
+
     def test_what_changes_nothing_is_noted_unless_quiet(self):
         text = "QuantizationModifier:\n  scheme: W8A8\n  ignore: [lm_head]\n  end: -1\n"
         self.assertIn("recipe.yaml: line 4: QuantizationModifier.end: has no effect here", self.quantize(text)[2])

@@ -122,6 +122,8 @@ class ModelTest(harness.Case):
             model = tiny_model.write(self.scratch / f"spoilt-{name}", spoil=spoil)
             for arguments in (["--dry-run"], []):
                 self.assertExit(run("quantize", model, "-o", self.scratch / "spoilt-out", *arguments), 65, "model.layers.")
+            for target in ("bf16", "gguf"):
+                self.assertExit(run("convert", model, "-o", self.scratch / "spoilt-out", "--format", target), 65, "model.layers.")
             self.assertFalse((self.scratch / "spoilt-out").exists())
 
     def test_control_characters_of_files_never_reach_the_terminal(self):

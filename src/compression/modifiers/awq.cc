@@ -34,7 +34,7 @@ class AwqScaler : public InputScaler {
 
 absl::StatusOr<std::unique_ptr<InputScaler>> MakeAwqScaler(const Recipe& recipe) {
   if (recipe.scheme.weights->type != QuantizationType::kInt) {
-    return NotSupportedError("--method ", recipe.method, ": expected a scheme of integer weights, found ", recipe.scheme.name);
+    return NotSupportedError("method ", recipe.method, ": expected a scheme of integer weights, found ", recipe.scheme.name);
   }
   return std::make_unique<AwqScaler>(recipe.clip_search);
 }

@@ -74,7 +74,7 @@ class GptqQuantizer : public WeightQuantizer {
 
 absl::StatusOr<std::unique_ptr<WeightQuantizer>> MakeGptqQuantizer(const Recipe& recipe) {
   if (recipe.scheme.weights->type != QuantizationType::kInt) {
-    return NotSupportedError("--method ", recipe.method, ": expected a scheme of integer weights, found ", recipe.scheme.name);
+    return NotSupportedError("method ", recipe.method, ": expected a scheme of integer weights, found ", recipe.scheme.name);
   }
   return std::make_unique<GptqQuantizer>(GptqOptions{.damping = recipe.damping,
                                                      .activation_order = recipe.activation_order,

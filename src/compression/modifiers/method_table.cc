@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "compression/modifier.h"
@@ -35,6 +37,20 @@ absl::string_view BestMethod(const QuantizationScheme& scheme) {
   if (scheme.weights->type == QuantizationType::kFloat) return "rtn";
   if (scheme.weights->num_bits <= 4) return "awq+gptq";
   return scheme.input_activations.has_value() ? "smoothquant+gptq" : "gptq";
+}
+
+StatisticsLevel MethodParts::needs() const {
+  return scaler == nullptr ? quantizer->needs() : std::max(scaler->needs(), quantizer->needs());
+}
+
+absl::StatusOr<MethodParts> MakeMethodParts(const Recipe& recipe) {
+  ASSIGN_OR_RETURN(const MethodRow* row, FindMethod(recipe.method));
+  MethodParts parts;
+  if (row->make_scaler != nullptr) {
+    ASSIGN_OR_RETURN(parts.scaler, row->make_scaler(recipe));
+  }
+  ASSIGN_OR_RETURN(parts.quantizer, row->make_quantizer(recipe));
+  return parts;
 }
 
 }  // namespace pith

@@ -35,7 +35,7 @@ class SmoothQuantScaler : public InputScaler {
 absl::StatusOr<std::unique_ptr<InputScaler>> MakeSmoothQuantScaler(const Recipe& recipe) {
   const auto& input = recipe.scheme.input_activations;
   if (recipe.scheme.weights->type != QuantizationType::kInt || !input.has_value()) {
-    return NotSupportedError("--method ", recipe.method, ": expected a scheme of int8 weights and activations, found ", recipe.scheme.name);
+    return NotSupportedError("method ", recipe.method, ": expected a scheme of int8 weights and activations, found ", recipe.scheme.name);
   }
   return std::make_unique<SmoothQuantScaler>(recipe.smoothing_strength, recipe.clip_search);
 }

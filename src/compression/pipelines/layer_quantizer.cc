@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compression/scaled_layer.h"
 #include "quantization/formats/format_table.h"
 #include "quantization/formats/input_scale.h"
 
@@ -34,13 +35,12 @@ absl::StatusOr<StageResult> RunDataFreeStage(const ArtifactReader& reader, const
                                              WeightQuantizer& quantizer, ThreadPool& pool, const CompressionProgress& progress) {
   StageResult result;
   for (const PlannedModule* module : stage.modules) {
-    ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module->name));
     if (module->quantized) {
-      std::vector<float> values(static_cast<size_t>(module->out * module->in));
-      RETURN_IF_ERROR(ConvertToFloat(*weight.dense, absl::MakeSpan(values)));
-      RETURN_IF_ERROR(
-          QuantizeModule(*module, plan, {values.data(), module->out, module->in}, nullptr, std::nullopt, quantizer, pool, result).status());
+      ASSIGN_OR_RETURN(const Tensor matrix, ReadMatrix(reader, module->name));
+      const MatrixView<const float> view(matrix.as<float>().data(), module->out, module->in);
+      RETURN_IF_ERROR(QuantizeModule(*module, plan, view, nullptr, std::nullopt, quantizer, pool, result).status());
     } else {
+      ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module->name));
       CopyTensor(module->tensors.front().name, *weight.dense, result);
     }
     RETURN_IF_ERROR(progress(1));

@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<SequentialPipeline>> SequentialPipeline::Create(c
   return std::unique_ptr<SequentialPipeline>(new SequentialPipeline(parts, level, isa, std::move(model)));
 }
 
-int64_t SequentialPipeline::num_measured() const { return std::min<int64_t>(kMeasuredSequences, static_cast<int64_t>(lengths_.size())); }
+int64_t SequentialPipeline::num_measured() const { return std::min<int64_t>(parts_.max_measured, static_cast<int64_t>(lengths_.size())); }
 
 std::string SequentialPipeline::HiddenPath(int64_t layer) const { return parts_.file(absl::StrFormat("hidden-%05d.f32", layer)); }
 std::string SequentialPipeline::DensePath(int64_t layer) const { return parts_.file(absl::StrFormat("dense-%05d.f32", layer)); }
@@ -77,8 +77,8 @@ absl::Status SequentialPipeline::Begin(int64_t num_done) {
     RETURN_IF_ERROR(OpenHidden(num_done).status());
     return OpenDense(num_done).status();
   }
-  ASSIGN_OR_RETURN(HiddenStatesWriter hidden, HiddenStatesWriter::Create(HiddenPath(0)));
-  ASSIGN_OR_RETURN(HiddenStatesWriter dense, HiddenStatesWriter::Create(DensePath(0)));
+  ASSIGN_OR_RETURN(HiddenStatesWriter hidden, HiddenStatesWriter::Create(HiddenPath(parts_.first_layer)));
+  ASSIGN_OR_RETURN(HiddenStatesWriter dense, HiddenStatesWriter::Create(DensePath(parts_.first_layer)));
   for (size_t i = 0; i < lengths_.size(); ++i) {
     hidden_.resize(static_cast<size_t>(lengths_[i] * model_->config().hidden_size));
     RETURN_IF_ERROR(model_->Embed(parts_.data.sequences[i], absl::MakeSpan(hidden_)));
@@ -102,7 +102,6 @@ absl::Status SequentialPipeline::Observe(int64_t index, const DecoderLayer& laye
   for (Observed& observed : inputs) {
     if (observed.statistics != nullptr) observer.Add(observed.input.consumers.front(), observed.statistics.get());
   }
-  local_.clear();
   for (int64_t i = 0; i < hidden.num_sequences(); ++i) {
     RETURN_IF_ERROR(hidden.Read(i, hidden_));
     RETURN_IF_ERROR(model_->RunLayer(layer, lengths_[static_cast<size_t>(i)], absl::MakeSpan(hidden_), &observer));
@@ -228,6 +227,10 @@ absl::Status SequentialPipeline::AddKvScales(int64_t layer, const KvRange& range
 
 absl::StatusOr<StageResult> SequentialPipeline::RunStage(const Stage& stage, const CompressionProgress& progress) {
   const DecoderConfig& config = model_->config();
+  // What the layer before left.
+  parts_.quantizer.BeginLayer();
+  quantized_.Clear();
+  local_.clear();
   std::map<std::string, const PlannedModule*> targets;
   for (const PlannedModule* module : stage.modules) {
     if (module->quantized) targets.emplace(module->name, module);
@@ -245,11 +248,9 @@ absl::StatusOr<StageResult> SequentialPipeline::RunStage(const Stage& stage, con
   }
   StageResult result;
   ASSIGN_OR_RETURN(const DecoderLayer dense, model_->LoadLayer(parts_.reader, stage.layer));
-  parts_.quantizer.BeginLayer();
   RETURN_IF_ERROR(Observe(stage.layer, dense, inputs, progress));
   ScaledLayer scaled(parts_.reader, config.norm_weight_plus_one);
   if (parts_.scaler != nullptr) RETURN_IF_ERROR(ScaleInputs(inputs, scaled, result));
-  quantized_.Clear();
   RETURN_IF_ERROR(QuantizeStage(stage, inputs, scaled, progress, result));
   ASSIGN_OR_RETURN(const DecoderLayer quantized, model_->LoadLayer(quantized_, stage.layer));
   KvRange range(config);

@@ -24,6 +24,9 @@
 
 namespace pith {
 
+// At most so many sequences are run through the dense model beside the quantized one, to measure errors.
+constexpr int64_t kMeasuredSequences = 16;
+
 struct SequentialParts {
   const ArtifactReader& reader;
   const CompressionPlan& plan;
@@ -33,14 +36,13 @@ struct SequentialParts {
   ThreadPool& pool;
   // Where hidden states are kept: a path for a name.
   std::function<std::string(const std::string& name)> file;
+  int64_t max_measured = kMeasuredSequences;  // fewer where errors are of no interest
+  int64_t first_layer = 0;                    // which gets the embedded sequences; another than the first to try a layer
 };
 
 // Not thread-safe. What `parts` refers to must outlive it.
 class SequentialPipeline {
  public:
-  // At most so many sequences are run through the dense model beside the quantized one, to measure errors.
-  static constexpr int64_t kMeasuredSequences = 16;
-
   // Errors: those of LayerwiseModel.
   static absl::StatusOr<std::unique_ptr<SequentialPipeline>> Create(const SequentialParts& parts);
 

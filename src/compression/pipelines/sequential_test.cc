@@ -152,6 +152,52 @@ TEST_F(SequentialTest, OtherDataOrRecipesDoNotResume) {
   EXPECT_TRUE(Run(*reader, MakeTestRecipe("W4A16", "gptq"), "out", 2, true).ok());
 }
 
+// A run that will be refused is refused before a weight is looked at, and (CheckRun) before there are calibration data.
+TEST_F(SequentialTest, AnUnfinishedRunIsRefusedBeforeTheWork) {
+  const auto reader = OpenGolden("llama_llama3");
+  const Recipe recipe = MakeTestRecipe("W4A16", "gptq"), other = MakeTestRecipe("W4A16", "awq");
+  EXPECT_TRUE(absl::IsCancelled(Run(*reader, recipe, "out", 2, false, 10).status()));
+  ThreadPool pool(1);
+  CompressionOptions options{.pith_version = "test", .calibration = &data_};
+  options.progress = [](absl::string_view phase, int64_t, int64_t) { return absl::InternalError(phase); };
+  EXPECT_THAT(Compress(*reader, recipe, scratch_.File("out"), pool, options).status().message(), HasSubstr("--resume continues it"));
+  options.resume = true;
+  EXPECT_THAT(Compress(*reader, other, scratch_.File("out"), pool, options).status().message(), HasSubstr("recipe.method"));
+
+  const auto plan = PlanCompression(*reader, recipe);
+  ASSERT_TRUE(plan.ok());
+  const CalibrationOptions& samples = data_.options;
+  const auto check = [&](const ArtifactReader& model, const Recipe& asked, const CalibrationOptions& asked_samples, bool resume) {
+    OrderedJson known = ToJson(asked);
+    known["calibration"] = KnownJson(asked_samples, /*from_files=*/true);
+    CompressionOptions known_options{.pith_version = "test", .resume = resume};
+    return CheckRun(model, *plan, known, {}, scratch_.File("out"), known_options);
+  };
+  EXPECT_TRUE(check(*reader, recipe, samples, true).ok()) << check(*reader, recipe, samples, true);
+  EXPECT_THAT(check(*reader, recipe, samples, false).message(), HasSubstr("--resume continues it"));
+  EXPECT_THAT(check(*reader, other, samples, true).message(), HasSubstr("recipe.method was \"gptq\" and is \"awq\""));
+  EXPECT_THAT(check(*reader, recipe, {.sequence_length = 99}, true).message(), HasSubstr("recipe.calibration.sequence_length"));
+  EXPECT_THAT(check(*OpenGolden("llama_linear"), recipe, samples, true).message(), HasSubstr("model_fingerprint"));
+  OrderedJson sampled = ToJson(recipe);
+  sampled["calibration"] = KnownJson(samples, /*from_files=*/false);
+  EXPECT_THAT(CheckRun(*reader, *plan, sampled, {}, scratch_.File("out"), {.pith_version = "test", .resume = true}).message(),
+              HasSubstr("recipe.calibration"));
+}
+
+TEST_F(SequentialTest, TooLittleDiskIsRefusedBeforeTheWork) {
+  const auto reader = OpenGolden("llama_llama3");
+  const Recipe recipe = MakeTestRecipe("W4A16", "gptq");
+  const auto plan = PlanCompression(*reader, recipe);
+  ASSERT_TRUE(plan.ok());
+  const CalibrationSize huge{.tokens = int64_t{1} << 45};  // petabytes of hidden states
+  const absl::Status refused = CheckRun(*reader, *plan, ToJson(recipe), huge, scratch_.File("out"), {});
+  EXPECT_TRUE(absl::IsAborted(refused)) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("bytes of free disk space (artifact "));
+  EXPECT_TRUE(ListDirectory(scratch_.path())->empty());
+  EXPECT_EQ(SizeOf(&data_).tokens, data_.num_tokens());
+  EXPECT_EQ(SizeOf(nullptr).tokens, 0);
+}
+
 TEST_F(SequentialTest, AMethodWithoutItsDataIsRefused) {
   const auto reader = OpenGolden("llama_llama3");
   ThreadPool pool(1);

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "quantization/qparams.h"
+#include "tensor/store_float.h"
 
 namespace pith {
 namespace {
@@ -62,13 +63,7 @@ float StaticInputScale(const QuantizationArgs& args, float max_abs, DType dtype)
 
 StoredTensor EncodeInputScale(float scale, DType dtype) {
   StoredTensor stored{.suffix = std::string(kScale), .tensor = Tensor(dtype, {1})};
-  if (dtype == DType::kBF16) {
-    stored.tensor.as<bfloat16>()[0] = ToBfloat16(scale);
-  } else if (dtype == DType::kF16) {
-    stored.tensor.as<float16>()[0] = ToFloat16(scale);
-  } else {
-    stored.tensor.as<float>()[0] = scale;
-  }
+  StoreFloat(scale, 0, stored.tensor);
   return stored;
 }
 
