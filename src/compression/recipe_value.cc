@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/numbers.h"
+#include "base/nearest_name.h"
 #include "base/status.h"
 #include "quantization/module_pattern.h"
-#include "quantization/nearest_name.h"
 
 namespace pith {
 

@@ -4,8 +4,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "base/nearest_name.h"
 #include "base/status.h"
-#include "quantization/nearest_name.h"
 
 namespace pith {
 namespace {

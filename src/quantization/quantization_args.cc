@@ -3,8 +3,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/nearest_name.h"
 #include "base/status.h"
-#include "quantization/nearest_name.h"
 
 namespace pith {
 namespace {

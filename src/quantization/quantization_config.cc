@@ -5,11 +5,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "base/nearest_name.h"
 #include "base/status.h"
 #include "quantization/formats/format_table.h"
 #include "quantization/fused_modules.h"
 #include "quantization/kv_cache_scheme.h"
-#include "quantization/nearest_name.h"
 #include "quantization/quant_method.h"
 
 namespace pith {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json.h"
+#include "base/nearest_name.h"
 #include "base/status.h"
-#include "eval/tasks/nearest_name.h"
 #include "eval/tasks/number_match.h"
 #include "eval/tasks/task_formats.h"
 #include "eval/tasks/text_match.h"
@@ -24,7 +24,8 @@ constexpr char kUserSlice[] = "user";
 
 std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> names) {
   const absl::string_view nearest = NearestName(word, names);
-  return nearest.empty() ? absl::StrCat("expected one of ", absl::StrJoin(names, ", ")) : absl::StrCat("did you mean \"", nearest, "\"?");
+  const bool far = 2 * static_cast<size_t>(EditDistance(word.substr(0, 64), nearest)) > std::max(word.size(), nearest.size());
+  return far ? absl::StrCat("expected one of ", absl::StrJoin(names, ", ")) : absl::StrCat("did you mean \"", nearest, "\"?");
 }
 
 absl::Status CheckKeys(const Json& row) {

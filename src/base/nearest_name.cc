@@ -1,4 +1,4 @@
-#include "quantization/nearest_name.h"
+#include "base/nearest_name.h"
 
 #include <algorithm>
 #include <limits>
