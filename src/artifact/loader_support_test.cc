@@ -8,9 +8,11 @@
 namespace pith {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 StoredKind Kind(const std::string& format, const QuantizationArgs& args, std::optional<QuantizationArgs> input = {}) {
   return {format, args, std::move(input)};

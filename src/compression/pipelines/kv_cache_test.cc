@@ -33,7 +33,9 @@ class KvCachePipelineTest : public testing::Test {
   static Recipe MakeTestRecipe(const std::string& scheme, const std::string& method, const std::string& kv_cache) {
     Recipe recipe = MakeDenseRecipe(0);
     if (scheme != "BF16") recipe = *MakeRecipe(scheme, method, "auto", {}, true, 0);
-    if (!kv_cache.empty()) EXPECT_TRUE(SetKvCache(kv_cache, recipe).ok());
+    if (!kv_cache.empty()) {
+      EXPECT_TRUE(SetKvCache(kv_cache, recipe).ok());
+    }
     return recipe;
   }
 
@@ -65,7 +67,8 @@ class KvCachePipelineTest : public testing::Test {
   // Contents by file name.
   std::map<std::string, std::string> FilesOf(const std::string& name) {
     std::map<std::string, std::string> files;
-    for (const std::string& file : *ListDirectory(scratch_.File(name))) files[file] = *ReadFile(JoinPath(scratch_.File(name), file));
+    const std::vector<std::string> names = *ListDirectory(scratch_.File(name));
+    for (const std::string& file : names) files[file] = *ReadFile(JoinPath(scratch_.File(name), file));
     return files;
   }
 
