@@ -162,7 +162,7 @@ absl::Status EvalRun::AskQuestions() {
   for (const float temperature : temperatures) {
     ASSIGN_OR_RETURN(const std::vector<ItemResult> expected, tasks_->Ask(reference_, std::nullopt, temperature));
     for (size_t i = 0; i < bundles_.size(); ++i) {
-      TaskMeasurement measurement = {.temperature = temperature, .items = tasks_->items(), .reference = expected};
+      TaskMeasurement measurement = {.temperature = DecimalSetting(temperature), .items = tasks_->items(), .reference = expected};
       ASSIGN_OR_RETURN(measurement.model, tasks_->Ask(bundles_[i], flags_.kv_cache_dtype, temperature));
       measurement.context = tasks_->longest();
       answered_[i].push_back(std::move(measurement));
