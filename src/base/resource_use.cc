@@ -6,6 +6,10 @@
 #include <cstdio>
 #include <ctime>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 namespace pith {
 namespace {
 
@@ -24,6 +28,12 @@ int64_t AnonymousMemory() {
   long long resident = 0, shared = 0;  // in pages; shared: of files and shared memory
   if (std::sscanf(text, "%*s %lld %lld", &resident, &shared) != 2 || resident < shared) return 0;
   return (resident - shared) * page;
+}
+
+void ReturnFreeMemory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 double ProcessCpuSeconds() {

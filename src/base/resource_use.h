@@ -20,6 +20,9 @@ struct ResourceUse {
 // mapped do not count, since the kernel drops them when memory is short. 0 where the system does not say. Thread-safe.
 int64_t AnonymousMemory();
 
+// Gives memory that was freed back to the system, which the C library keeps for a while. Thread-safe.
+void ReturnFreeMemory();
+
 // CPU time of the process since it began. Thread-safe.
 double ProcessCpuSeconds();
 

@@ -39,6 +39,16 @@ TEST(ResourceUseTest, APeakIsSeenAfterItIsOver) {
   EXPECT_LT(meter.Lap().peak_memory_bytes - before, static_cast<int64_t>(kBytes / 2));
 }
 
+TEST(ResourceUseTest, FreedMemoryIsReturned) {
+  const int64_t before = AnonymousMemory();
+  std::vector<std::vector<char>> blocks;
+  for (int i = 0; i < 600; ++i) blocks.emplace_back(size_t{100} << 10, 'x');  // too small for mappings of their own
+  EXPECT_GE(AnonymousMemory() - before, int64_t{50} << 20);
+  blocks.clear();
+  ReturnFreeMemory();
+  EXPECT_LT(AnonymousMemory() - before, int64_t{30} << 20);
+}
+
 TEST(ResourceUseTest, CpuTimeIsThatOfTheLap) {
   ResourceMeter meter;
   Spin(0.05);

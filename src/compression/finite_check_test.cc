@@ -11,6 +11,7 @@
 namespace pith {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 TEST(FiniteCheckTest, NamesTheFirstBadElementWhereverItLies) {
@@ -27,7 +28,7 @@ TEST(FiniteCheckTest, NamesTheFirstBadElementWhereverItLies) {
       const absl::Status status = CheckFinite(overlay, module);
       EXPECT_TRUE(absl::IsDataLoss(status));
       EXPECT_THAT(status.message(), HasSubstr(absl::StrCat(module, ".weight: expected finite values, found ")));
-      EXPECT_TRUE(status.message().ends_with(absl::StrCat(" at index ", index))) << status;
+      EXPECT_THAT(std::string(status.message()), EndsWith(absl::StrCat(" at index ", index)));
     }
   }
 }

@@ -24,7 +24,7 @@ namespace pith {
 namespace {
 
 constexpr int64_t kProbeSequences = 10, kProbeMeasured = 4;  // the latter with the dense layer beside the quantized one
-constexpr size_t kProbeStages = 3;                           // without data, when a layer is done in milliseconds
+constexpr size_t kProbeStages = 4;                           // without data, when a layer is done in milliseconds
 constexpr int64_t kSliceWeights = int64_t{1} << 22;          // of the embedding or head
 constexpr char kProbeSuffix[] = ".dry-run";
 
@@ -40,20 +40,10 @@ Cost Now() {
   return {std::chrono::duration<double>(now).count(), ProcessCpuSeconds()};
 }
 
-double Middle(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return std::max(*middle, 0.0);
-}
-
-Cost Middle(const std::vector<Cost>& costs) {
-  std::vector<double> seconds, cpu_seconds;
-  for (const Cost& cost : costs) {
-    seconds.push_back(cost.seconds);
-    cpu_seconds.push_back(cost.cpu_seconds);
-  }
-  return {Middle(seconds), Middle(cpu_seconds)};
+Cost Mean(const std::vector<Cost>& costs) {
+  Cost sum;
+  for (const Cost& cost : costs) sum = sum + cost;
+  return costs.empty() ? sum : (1.0 / static_cast<double>(costs.size())) * sum;
 }
 
 Cost AtLeastZero(const Cost& cost) { return {std::max(cost.seconds, 0.0), std::max(cost.cpu_seconds, 0.0)}; }
@@ -128,7 +118,7 @@ class StageClock {
       observed.push_back(per_token(i, i));
       (i < kProbeMeasured ? measured : advanced).push_back(per_token(advance + i, i));
     }
-    LayerCost cost{.observe = Middle(observed), .advance_measured = Middle(measured), .advance = Middle(advanced)};
+    LayerCost cost{.observe = Mean(observed), .advance_measured = Mean(measured), .advance = Mean(advanced)};
     const auto first = static_cast<double>(probe.sequences.front().size());
     cost.once = AtLeastZero((marks_[0] - begin_) - first * cost.observe) +
                 AtLeastZero((marks_[advance] - marks_[count - 1]) - first * cost.advance_measured) + (end_ - marks_.back());
@@ -284,7 +274,8 @@ absl::Status RunProbe::ProbeLayersWithoutData(Checkpoint& checkpoint) {
     RETURN_IF_ERROR(checkpoint.Save(saved++, result));
     costs.push_back(Now() - start);
   }
-  const Cost cost = Middle(costs);
+  if (costs.size() > 1) costs.erase(costs.begin());  // what is done once per process is in it
+  const Cost cost = Mean(costs);
   for (const Stage& stage : stages_) {
     if (stage.layer < 0 || heaviest.empty()) continue;
     quantizing_ = quantizing_ +

@@ -116,7 +116,7 @@ class SelfSampler {
   absl::StatusOr<ResourceUse> Estimate(const CalibrationProgress& progress);
 
  private:
-  // One pass over sequences of `position` tokens, in the middle of a few.
+  // One pass over sequences of `position` tokens, the mean of a few.
   absl::StatusOr<ResourceUse> TimePass(int64_t position);
   // Half of a pass near the beginning and half of one near the end.
   absl::StatusOr<ResourceUse> TimeMeanPass(int64_t first_position);
@@ -234,7 +234,6 @@ void AddTimes(double factor, const ResourceUse& use, ResourceUse& sum) {
 }
 
 absl::StatusOr<ResourceUse> SelfSampler::TimePass(int64_t position) {
-  std::vector<ResourceUse> passes;
   for (SampledSequence& sequence : active_) {
     sequence.tokens.resize(static_cast<size_t>(position), 0);
     RETURN_IF_ERROR(blocks_.Grow(sequence.blocks, position));
@@ -245,10 +244,10 @@ absl::StatusOr<ResourceUse> SelfSampler::TimePass(int64_t position) {
     RETURN_IF_ERROR(Forward());
     RETURN_IF_ERROR(Draw());
     for (const Drawn& drawn : drawn_) active_[drawn.index].tokens.push_back(drawn.token);  // none is finished: all are as long
-    passes.push_back(meter.Lap());
   }
-  std::sort(passes.begin(), passes.end(), [](const ResourceUse& a, const ResourceUse& b) { return a.seconds < b.seconds; });
-  return passes[passes.size() / 2];
+  ResourceUse mean;
+  AddTimes(1.0 / static_cast<double>(kTimedPasses), meter.Lap(), mean);
+  return mean;
 }
 
 absl::StatusOr<ResourceUse> SelfSampler::TimeMeanPass(int64_t first_position) {

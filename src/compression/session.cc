@@ -155,6 +155,7 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
       if (pipeline != nullptr) pipeline->StageSaved(stage.layer);
     }
     RETURN_IF_ERROR(TakeResult(std::move(result), writer, report));
+    ReturnFreeMemory();  // so that no layer takes more than the first
   }
   CountWeights(plan, report);
   return absl::OkStatus();
