@@ -206,9 +206,11 @@ absl::Status RunProbe::ProbeChecks() {
   start = Now();
   Sha256 hash;
   for (const PlannedModule* module : Heaviest().modules) {
-    ASSIGN_OR_RETURN(const Weight weight, reader_.ReadWeight(module->name));
-    hash.Update({reinterpret_cast<const char*>(weight.dense->data), static_cast<size_t>(weight.dense->num_bytes())});
-    bytes += weight.dense->num_bytes();
+    const absl::StatusOr<Weight> weight = reader_.ReadWeight(module->name);
+    RETURN_IF_ERROR(weight.status());
+    const absl::Span<const uint8_t> content = weight->dense->bytes();
+    hash.Update({reinterpret_cast<const char*>(content.data()), content.size()});
+    bytes += static_cast<int64_t>(content.size());
   }
   hash_ = (1.0 / static_cast<double>(std::max<int64_t>(bytes, 1))) * (Now() - start);
   checking_ = (static_cast<double>(AllWeights(plan_)) / static_cast<double>(std::max<int64_t>(weights, 1))) * check +

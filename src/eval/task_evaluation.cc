@@ -66,7 +66,7 @@ absl::Status EvaluateByLikelihood(const AnsweringModel& model, absl::Span<const 
     next += own.size();
     if (items[i].match == MatchKind::kChoice) {
       ASSIGN_OR_RETURN(const ChoiceScore score, ScoreChoice(items[i], own));
-      results[i].scores = {score.correct_normalized ? 1.0 : 0.0};
+      results[i].scores = {score.correct_per_character ? 1.0 : 0.0};
     } else {
       results[i].scores = {std::any_of(own.begin(), own.end(), [](const ContinuationLikelihood& l) { return l.greedy; }) ? 1.0 : 0.0};
     }

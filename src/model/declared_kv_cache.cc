@@ -14,18 +14,20 @@ namespace {
 absl::StatusOr<std::optional<std::vector<float>>> ReadScales(const ArtifactReader& reader, const DecoderConfig& config,
                                                              const WeightMap& map, int64_t layer, absl::string_view part) {
   std::string name = KvScaleName(map, layer, part);
-  ASSIGN_OR_RETURN(std::optional<Weight> stored, reader.ReadTensor(name));
-  if (!stored.has_value()) {
+  auto stored = reader.ReadTensor(name);
+  if (stored.ok() && !stored->has_value()) {
     name = map.Layer(layer, absl::StrCat("self_attn.", part, "_proj.output_scale"));
-    ASSIGN_OR_RETURN(stored, reader.ReadTensor(name));
+    stored = reader.ReadTensor(name);
   }
-  if (!stored.has_value()) return std::optional<std::vector<float>>();
-  const int64_t count = stored->dense->num_elements();
+  RETURN_IF_ERROR(stored.status());
+  if (!stored->has_value()) return std::optional<std::vector<float>>();
+  const TensorView& values = *(*stored)->dense;
+  const int64_t count = values.num_elements();
   if (count != 1 && count != config.num_kv_heads) {
-    return BadFileError(name, ": expected 1 scale or ", config.num_kv_heads, " (KV heads), found ", ShapeName(stored->dense->shape));
+    return BadFileError(name, ": expected 1 scale or ", config.num_kv_heads, " (KV heads), found ", ShapeName(values.shape));
   }
   std::vector<float> scales(static_cast<size_t>(count));
-  RETURN_IF_ERROR(Annotate(ConvertToFloat(*stored->dense, absl::MakeSpan(scales)), name));
+  RETURN_IF_ERROR(Annotate(ConvertToFloat(values, absl::MakeSpan(scales)), name));
   for (const float scale : scales) {
     if (!(scale >= kKvSmallest && scale <= kLargestKvScale)) {
       return BadFileError(name, ": expected scales from 2^-100 to 2^100, found ", scale);
