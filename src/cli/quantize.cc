@@ -83,6 +83,13 @@ std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
                          HumanBytes(plan.output_bytes));
 }
 
+// Of LLM_INT8: where its outlier columns come from.
+std::string DescribeOutliers(const Recipe& recipe, bool calibrated) {
+  if (!recipe.scheme.HasOutliers()) return "";
+  return calibrated ? "outlier columns: found by calibration and kept in bf16, on top of the bytes above\n"
+                    : "outliers: found at run time; with --calibration they are columns fixed in the artifact\n";
+}
+
 OrderedJson PlanJson(const CompressionPlan& plan) {
   OrderedJson tensors = OrderedJson::array();
   for (const TensorSpec& spec : PlannedTensors(plan)) {
@@ -119,6 +126,21 @@ std::string Summary(const CompressionReport& report, const std::string& output) 
                          HumanBytes(report.output_bytes),
                          static_cast<double>(report.input_bytes) / static_cast<double>(report.output_bytes), report.seconds, error, worst,
                          worst_name);
+}
+
+// How many columns are kept in bf16, where any can be.
+std::string OutlierSummary(const CompressionReport& report, const Recipe& recipe, bool calibrated) {
+  if (!recipe.scheme.HasOutliers() || !calibrated) return "";
+  int64_t columns = 0, all = 0;
+  const LayerReport* most = nullptr;
+  for (const LayerReport& layer : report.layers) {
+    columns += static_cast<int64_t>(layer.outlier_columns.size());
+    all += layer.in;
+    if (most == nullptr || layer.outlier_columns.size() > most->outlier_columns.size()) most = &layer;
+  }
+  if (most == nullptr) return "";
+  return absl::StrFormat("outlier columns: %.2f %% of all, most in %s (%d of %d)\n",
+                         100 * static_cast<double>(columns) / static_cast<double>(all), most->name, most->outlier_columns.size(), most->in);
 }
 
 // The errors of hidden states behind the last layer, where they were measured.
@@ -202,7 +224,9 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     ASSIGN_OR_RETURN(recipe, ReadRecipeFlag(options.recipe, *reader, options.seed, common.quiet));
   }
   ASSIGN_OR_RETURN(CompressionPlan plan, PlanCompression(*reader, recipe));
-  if (!common.json_to_stdout() && options.bits_per_weight == 0) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
+  if (!common.json_to_stdout() && options.bits_per_weight == 0) {
+    RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe) + DescribeOutliers(recipe, !options.calibration.empty())));
+  }
   OrderedJson result = {{"input", options.model}, {"output", options.output}, {"recipe", ToJson(recipe)}};
   if (options.dry_run) return DryRun(options, common, *reader, plan, std::move(result));
   ThreadPool pool(common.threads);
@@ -226,7 +250,10 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   }
   ASSIGN_OR_RETURN(const CompressionReport report, Compress(*reader, recipe, options.output, pool, compression));
   progress.End();
-  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Summary(report, options.output) + BlockSummary(report)));
+  if (!common.json_to_stdout()) {
+    const std::string outliers = OutlierSummary(report, recipe, compression.calibration != nullptr);
+    RETURN_IF_ERROR(PrintResult(Summary(report, options.output) + outliers + BlockSummary(report)));
+  }
   result["report"] = ToJson(report);
   RETURN_IF_ERROR(WriteJsonResult(common, result));
   const std::vector<std::string> warnings = report.Warnings();
@@ -244,8 +271,8 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("--scheme", options->scheme, SchemeNames())->capture_default_str();
   app.add_option("--method", options->method, MethodNames())->capture_default_str();
   app.add_option("--calibration", options->calibration,
-                 "texts for methods that need data: .txt, .raw, .utf8 or .jsonl files, or folders of them (default: text sampled from the "
-                 "model itself)");
+                 "texts for methods that need data, and for LLM_INT8 to fix its outlier columns: .txt, .raw, .utf8 or .jsonl files, or "
+                 "folders of them (default where needed: text sampled from the model itself)");
   app.add_option("--num-samples", options->samples.num_samples, "samples of calibration data")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

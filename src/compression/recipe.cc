@@ -30,6 +30,13 @@ absl::StatusOr<QuantizationScheme> FindQuantizingScheme(absl::string_view flag, 
   return UsageError(flag, " ", scheme.name, ": expected a scheme that quantizes weights; pith convert writes bf16");
 }
 
+// The other methods make channels smaller or codes make up for each other, which the outlier columns would have to be part of.
+absl::Status CheckOutlierMethod(const Recipe& recipe) {
+  if (!recipe.scheme.HasOutliers() || recipe.method == "rtn" || recipe.method == "llm_int8") return absl::OkStatus();
+  return NotSupportedError("--method ", recipe.method, ": expected rtn or llm_int8 for a scheme with outlier columns, found ",
+                           recipe.scheme.name);
+}
+
 OrderedJson GroupSizeJson(int group_size) { return group_size == 0 ? OrderedJson("auto") : OrderedJson(group_size); }
 
 OrderedJson ToJson(const SchemeOverride& override) {
@@ -49,6 +56,7 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
   ASSIGN_OR_RETURN(const MethodRow* row, FindMethod(recipe.method));
   if (row->make_scaler != nullptr) RETURN_IF_ERROR(row->make_scaler(recipe).status());
   RETURN_IF_ERROR(row->make_quantizer(recipe).status());
+  RETURN_IF_ERROR(CheckOutlierMethod(recipe));
   RETURN_IF_ERROR(ParseGroupSize("--group-size", group_size, recipe.scheme, recipe.strategy, recipe.group_size));
   for (const std::string& entry : ignore) {
     const absl::Status parsed = ModulePattern::Parse(entry).status();
@@ -64,6 +72,10 @@ absl::Status AddOverride(absl::string_view flag, const std::string& scheme, cons
                          const std::vector<std::string>& targets, Recipe& recipe) {
   SchemeOverride override{.targets = targets};
   ASSIGN_OR_RETURN(override.scheme, FindQuantizingScheme(flag, scheme));
+  if (recipe.scheme.HasOutliers() || override.scheme.HasOutliers()) {
+    return NotSupportedError(flag, ": expected no scheme beside LLM_INT8, whose format (bitsandbytes) has one for all modules, found ",
+                             recipe.scheme.HasOutliers() ? override.scheme.name : recipe.scheme.name);
+  }
   RETURN_IF_ERROR(ParseGroupSize(flag, group_size, override.scheme, override.strategy, override.group_size));
   recipe.overrides.push_back(std::move(override));
   return absl::OkStatus();

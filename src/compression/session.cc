@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "artifact/artifact_writer.h"
+#include "artifact/module_names.h"
 #include "base/status.h"
 #include "compression/checkpoint.h"
 #include "compression/modifier.h"
@@ -12,6 +13,8 @@
 #include "compression/pipelines/layer_quantizer.h"
 #include "compression/pipelines/sequential.h"
 #include "compression/stage.h"
+#include "quantization/formats/format_table.h"
+#include "quantization/formats/outlier_columns.h"
 
 namespace pith {
 namespace {
@@ -57,16 +60,17 @@ OrderedJson ArtifactReport(const CompressionReport& report) {
 }
 
 // How each quantized module is stored. Which kernel consumes it depends on the machine that loads it; pith inspect tells.
-OrderedJson StoredDataPath(const CompressionPlan& plan) {
+absl::StatusOr<OrderedJson> StoredDataPath(const CompressionPlan& plan) {
   OrderedJson modules = OrderedJson::array();
   for (const PlannedModule& module : plan.modules) {
     if (!module.quantized) continue;
+    ASSIGN_OR_RETURN(const WeightFormat* format, FindWeightFormat(module.scheme.format));
     std::vector<TensorSpec> data = module.tensors;
     std::erase_if(data, [](const TensorSpec& spec) { return absl::EndsWith(spec.name, ".weight_shape"); });
     modules.push_back({{"name", module.name},
                        {"scheme", module.scheme.name},
                        {"stored_bits", static_cast<double>(TotalBytes(data)) * 8 / static_cast<double>(module.out * module.in)},
-                       {"scale_dtype", std::string(DTypeName(plan.model_dtype))},
+                       {"scale_dtype", std::string(DTypeName(format->scale_dtype.value_or(plan.model_dtype)))},
                        {"group_size", module.args().columns_per_scale(module.in)},
                        {"packing", module.scheme.format}});
   }
@@ -111,8 +115,12 @@ void CountWeights(const CompressionPlan& plan, CompressionReport& report) {
   for (const TensorSpec& spec : plan.plain_tensors) report.kept_weights += NumElements(spec.shape);
 }
 
+// What is done with a stage that is done.
+using StageSink = std::function<absl::Status(StageResult)>;
+
+// Runs the stages in order, or takes them from the checkpoint, and hands each to `sink`.
 absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const CompressionPlan& plan, Checkpoint& checkpoint,
-                       ArtifactWriter& writer, ThreadPool& pool, const CompressionOptions& options, CompressionReport& report) {
+                       ThreadPool& pool, const CompressionOptions& options, absl::string_view phase, const StageSink& sink) {
   ASSIGN_OR_RETURN(const MethodRow* method, FindMethod(recipe.method));
   std::unique_ptr<InputScaler> scaler;
   if (method->make_scaler != nullptr) {
@@ -122,11 +130,11 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
   int64_t done = 0;
   const CompressionProgress progress = [&](int64_t modules) {
     done += modules;
-    return options.progress ? options.progress("quantizing", done, static_cast<int64_t>(plan.modules.size())) : absl::OkStatus();
+    return options.progress ? options.progress(phase, done, static_cast<int64_t>(plan.modules.size())) : absl::OkStatus();
   };
-  report.resumed_layers = checkpoint.num_done();
+  const std::vector<Stage> stages = SplitStages(plan);
   std::unique_ptr<SequentialPipeline> pipeline;
-  if (options.calibration != nullptr) {
+  if (options.calibration != nullptr && checkpoint.num_done() + 1 < static_cast<int64_t>(stages.size())) {  // the last is no layer
     ASSIGN_OR_RETURN(pipeline, SequentialPipeline::Create({.reader = reader,
                                                            .plan = plan,
                                                            .data = *options.calibration,
@@ -136,11 +144,11 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
                                                            .file = [&](const std::string& name) { return checkpoint.File(name); }}));
     RETURN_IF_ERROR(pipeline->Begin(checkpoint.num_done()));
   }
-  for (const Stage& stage : SplitStages(plan)) {
+  for (const Stage& stage : stages) {
     if (stage.layer < 0) {  // embedding and head: quick, so made again rather than kept
       ASSIGN_OR_RETURN(const std::unique_ptr<WeightQuantizer> rtn, MakeRtnQuantizer(recipe));
       ASSIGN_OR_RETURN(StageResult result, RunDataFreeStage(reader, plan, stage, *rtn, pool, progress));
-      RETURN_IF_ERROR(TakeResult(std::move(result), writer, report));
+      RETURN_IF_ERROR(sink(std::move(result)));
       continue;
     }
     StageResult result;
@@ -153,10 +161,20 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
       RETURN_IF_ERROR(checkpoint.Save(stage.layer, result));
       if (pipeline != nullptr) pipeline->StageSaved(stage.layer);
     }
-    RETURN_IF_ERROR(TakeResult(std::move(result), writer, report));
+    RETURN_IF_ERROR(sink(std::move(result)));
   }
-  CountWeights(plan, report);
   return absl::OkStatus();
+}
+
+// Tensors of outlier columns among those of a stage.
+std::vector<TensorSpec> OutlierTensors(const StageResult& result) {
+  std::vector<TensorSpec> specs;
+  for (const NamedTensor& entry : result.tensors) {
+    const absl::string_view suffix = SplitTensorName(entry.name).second;
+    if (suffix != kOutlierIndexSuffix && suffix != kOutlierWeightSuffix) continue;
+    specs.push_back({entry.name, entry.tensor.dtype(), entry.tensor.shape()});
+  }
+  return specs;
 }
 
 }  // namespace
@@ -175,26 +193,42 @@ bool NeedsCalibration(const Recipe& recipe) {
 absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const Recipe& recipe, const std::string& output, ThreadPool& pool,
                                            const CompressionOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(reader, recipe));
+  ASSIGN_OR_RETURN(CompressionPlan plan, PlanCompression(reader, recipe));
   if (options.calibration == nullptr && NeedsCalibration(recipe)) {
     return UsageError("scheme ", recipe.scheme.name, ", method ", recipe.method, ": expected calibration data, found none");
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer, ArtifactWriter::Create(output, {.source_path = reader.path()}));
-  RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
+  // An artifact lays its tensors out before it is written; outlier columns are known when all layers are done.
+  const bool columns_to_find = options.calibration != nullptr && FixOutliers(plan);
+  if (columns_to_find) {
+    RETURN_IF_ERROR(writer->CheckSpace(static_cast<uint64_t>(plan.output_bytes)));
+  } else {
+    RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
+  }
   RETURN_IF_ERROR(CheckFinite(reader, plan, options));
   ASSIGN_OR_RETURN(const std::string fingerprint, reader.Fingerprint());
   const OrderedJson recipe_json = RecipeJson(recipe, options.calibration);
   ASSIGN_OR_RETURN(const OrderedJson identity, RunIdentity(fingerprint, recipe_json, options));
   ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(output, identity, options.resume));
-  CompressionReport report{.group_size = plan.args.group_size, .input_bytes = plan.input_bytes, .output_bytes = plan.output_bytes};
-  RETURN_IF_ERROR(RunStages(reader, recipe, plan, *checkpoint, *writer, pool, options, report));
+  CompressionReport report{.group_size = plan.args.group_size, .input_bytes = plan.input_bytes, .resumed_layers = checkpoint->num_done()};
+  if (columns_to_find) {
+    std::vector<TensorSpec> found;
+    RETURN_IF_ERROR(RunStages(reader, recipe, plan, *checkpoint, pool, options, "quantizing", [&found](const StageResult& result) {
+      for (TensorSpec& spec : OutlierTensors(result)) found.push_back(std::move(spec));
+      return absl::OkStatus();
+    }));
+    AddOutlierTensors(std::move(found), plan);
+    RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
+  }
+  RETURN_IF_ERROR(RunStages(reader, recipe, plan, *checkpoint, pool, options, columns_to_find ? "writing" : "quantizing",
+                            [&](StageResult result) { return TakeResult(std::move(result), *writer, report); }));
+  report.output_bytes = plan.output_bytes;
+  CountWeights(plan, report);
   RETURN_IF_ERROR(WriteSideFiles(reader, plan, *writer));
   RETURN_IF_ERROR(writer->AddFile("report.json", DumpJson(ArtifactReport(report), 2) + "\n"));
-  Manifest manifest{.pith_version = options.pith_version,
-                    .source_fingerprint = fingerprint,
-                    .recipe = recipe_json,
-                    .layers = ToJson(report.layers),
-                    .data_path = StoredDataPath(plan)};
+  Manifest manifest{
+      .pith_version = options.pith_version, .source_fingerprint = fingerprint, .recipe = recipe_json, .layers = ToJson(report.layers)};
+  ASSIGN_OR_RETURN(manifest.data_path, StoredDataPath(plan));
   if (options.calibration != nullptr) manifest.calibration_sha256 = options.calibration->Hash();
   RETURN_IF_ERROR(writer->Commit(std::move(manifest)).status());
   checkpoint->Remove();
