@@ -86,9 +86,10 @@ absl::Status Exporter::ChooseMatrixType(const std::string& module, const TensorI
   tensor.type = &GgufTypeForRows(*type, in);
   if (!info.quantized.has_value()) return absl::OkStatus();
   const QuantizedForm& form = *info.quantized;
-  const char* refusal = form.has_min || form.unit_size > 0
-                            ? "expected codes with a scale per group, found minimums or units"
-                            : RefuseGgufPacking(*tensor.type, form.bits, form.type, form.group_size, !form.has_zero_point);
+  const bool outliers = form.input.has_value() && !form.input->outlier_columns.empty();
+  const char* refusal = form.has_min || form.unit_size > 0 ? "expected codes with a scale per group, found minimums or units"
+                        : outliers                         ? "expected codes alone, found outlier columns beside them"
+                                   : RefuseGgufPacking(*tensor.type, form.bits, form.type, form.group_size, !form.has_zero_point);
   tensor.packed = refusal == nullptr;
   if (tensor.packed || options_.requantize) {
     if (!tensor.packed && automatic) tensor.type = &GgufTypeForRows(**FindWritableGgufType("BF16"), in);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "quantization/formats/input_scale.h"
+#include "quantization/formats/outlier_columns.h"
 
 namespace pith {
 namespace {
@@ -31,7 +32,9 @@ constexpr absl::string_view kWeightParts[] = {"weight",
                                               "scales",
                                               "g_idx",
                                               "SCB",
-                                              "weight_format"};
+                                              "weight_format",
+                                              kOutlierIndexSuffix,
+                                              kOutlierWeightSuffix};
 
 constexpr size_t kMaxNameBytes = 512;
 
@@ -125,6 +128,9 @@ absl::Status HuggingFaceDirectory::CheckModule(const std::string& name, Module* 
     absl::StatusOr<std::optional<InputQuantization>> read = ReadInputQuantization(input, module->scheme->input_activations);
     if (!read.ok()) return Annotate(read.status(), file);
     module->input = *std::move(read);
+    absl::StatusOr<std::vector<int32_t>> columns = ReadOutlierIndex(weight, module->input, *shape);
+    if (!columns.ok()) return Annotate(columns.status(), file);
+    if (module->input.has_value()) module->input->outlier_columns = *std::move(columns);
     return absl::OkStatus();
   }
   for (const auto& [suffix, stored] : module->tensors) {

@@ -148,6 +148,34 @@ TEST(HuggingFaceDirectory, ReadsQuantizedActivations) {
   EXPECT_THAT(Error(tiny), HasSubstr("up_proj.input_scale: expected none, since config.json has scales of activations made at run time"));
 }
 
+TEST(HuggingFaceDirectory, ReadsOutlierColumns) {
+  const ScratchDirectory scratch;
+  TinyDirectory tiny;
+  tiny.QuantizeWithOutlierColumns();
+  const auto reader = Open(tiny, scratch);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ((*reader)->format(), "bitsandbytes");
+  const auto weight = (*reader)->ReadWeight(kUp);
+  ASSERT_TRUE(weight.ok()) << weight.status();
+  ASSERT_TRUE(weight->input.has_value());
+  EXPECT_TRUE(weight->input->args.fixed_outliers);
+  EXPECT_EQ(weight->input->outlier_columns, (std::vector<int32_t>{1, 3}));
+  EXPECT_EQ((*reader)->DescribeWeight(kUp)->quantized->input, weight->input);
+  std::vector<float> row(4);
+  weight->quantized->DequantizeRow(1, absl::MakeSpan(row));
+  EXPECT_EQ(row, (std::vector<float>{10, 30, 14, 40}));
+  EXPECT_EQ(weight->stored_bytes, 8 + 8 + 8 + 8);
+
+  TinyDirectory undeclared = tiny;
+  undeclared.config["quantization_config"].erase("llm_int8_outlier_columns");
+  EXPECT_THAT(Error(undeclared), HasSubstr("up_proj.outlier_index: expected none, since config.json does not say that columns are stored"));
+  TinyDirectory half = tiny;
+  half.Remove(absl::StrCat(kUp, ".outlier_weight"));
+  EXPECT_THAT(Error(half), HasSubstr("up_proj.outlier_weight: expected BF16 [2, 2] (outlier columns), found no such tensor"));
+  half.Remove(absl::StrCat(kUp, ".outlier_index"));
+  EXPECT_EQ(Error(half), "accepted");  // a module without outliers
+}
+
 TEST(HuggingFaceDirectory, ReadsFp8Weights) {
   const ScratchDirectory scratch;
   TinyDirectory tiny;

@@ -96,6 +96,11 @@ constexpr KindRule kKindRules[] = {
      }},
     {kServers,
      [](const StoredKind& kind) -> std::string {
+       const bool refused = kind.input.has_value() && kind.input->fixed_outliers;
+       return refused ? "outlier columns beside the weights (pith convert --format bnb-int8 leaves them out)" : "";
+     }},
+    {kServers,
+     [](const StoredKind& kind) -> std::string {
        return !IsInt(kind) && kind.args.strategy == QuantizationStrategy::kGroup ? "fp8 weights per group" : "";
      }},
     {kSglang,

@@ -83,6 +83,14 @@ TEST(LoaderSupport, EveryRuleNamesItsObstacle) {
   EXPECT_EQ(only(Kind("int-quantized", Grouped(4, 64), per_token)), "4-bit weights with int8 activations");
   EXPECT_EQ(only(Kind("int-quantized", Grouped(8, 64), per_token)),
             "int8 activations with weights that are not symmetric per channel or tensor");
+  QuantizationArgs columns = per_token;
+  columns.outlier_threshold = 6;
+  const QuantizationArgs channel{.strategy = QuantizationStrategy::kChannel};
+  EXPECT_THAT(Obstacles(Facts(Kind("bitsandbytes", channel, columns), "bitsandbytes"), "vLLM"), IsEmpty());
+  columns.fixed_outliers = true;
+  EXPECT_EQ(only(Kind("bitsandbytes", channel, columns)),
+            "outlier columns beside the weights (pith convert --format bnb-int8 leaves them out)");
+  EXPECT_THAT(Obstacles(Facts(Kind("bitsandbytes", channel, columns), "bitsandbytes"), "transformers"), IsEmpty());
   QuantizationArgs fp8 = Grouped(8, 64);
   fp8.type = QuantizationType::kFloat;
   EXPECT_EQ(only(Kind("naive-quantized", fp8)), "fp8 weights per group");

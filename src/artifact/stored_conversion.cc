@@ -107,6 +107,13 @@ absl::Status StoredConverter::PlanQuantized(const TensorInfo& info) {
   QuantizedModule module{.name = info.name, .shape = {info.shape[0], info.shape[1]}, .input = info.quantized->input};
   ASSIGN_OR_RETURN(module.args, ArgsOf(info));
   const bool compressed_tensors = target_.weight_format.empty();
+  if (module.input.has_value() && module.input->args.outlier_threshold > 0) {
+    if (!module.input->outlier_columns.empty() && target_.weight_format != "bitsandbytes") {
+      return NotSupportedError(info.name, ": expected no outlier columns for ", target_.name, ", found ",
+                               module.input->outlier_columns.size(), "; bnb-int8 leaves them out and bf16 keeps them");
+    }
+    module.input.reset();  // LLM.int8() is how loaders of bitsandbytes run the weights; other formats have no word for it
+  }
   if (compressed_tensors) {
     module.format = std::string(CompressedTensorsFormat(module.args, module.input.has_value()));
   } else {
@@ -245,6 +252,8 @@ absl::Status StoredConverter::WriteDense(const std::string& tensor_name, const W
 
 absl::Status StoredConverter::WriteQuantized(const QuantizedModule& module, Weight weight) {
   QuantizedTensor& tensor = *weight.quantized;
+  tensor.outlier_column.clear();  // codes stand in for them
+  tensor.outlier_weight.clear();
   if (!module.args.symmetric && tensor.zero_point.empty()) {
     tensor.zero_point.assign(tensor.scale.size(), static_cast<uint8_t>(tensor.default_zero_point()));
   }

@@ -158,6 +158,28 @@ TEST(StoredConversion, WritesTheSmallestConfig) {
   EXPECT_EQ(config_of("compressed-tensors"), DumpJson(source.reader->config()["quantization_config"]));
 }
 
+// Codes stand in for the columns, so that loaders of bitsandbytes find outliers at run time; other formats would lose them in silence.
+TEST(StoredConversion, OutlierColumnsAreLeftOutForBitsandbytesAlone) {
+  TinyDirectory tiny;
+  tiny.QuantizeWithOutlierColumns();
+  const Source source(tiny);
+  const std::string plain = source.scratch.File("plain");
+  const absl::Status converted = source.Convert("bnb-int8", plain);
+  ASSERT_TRUE(converted.ok()) << converted;
+  const auto reader = ArtifactReader::Open(plain);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const auto weight = (*reader)->ReadWeight(kUp);
+  EXPECT_TRUE(weight->quantized->outlier_column.empty());
+  EXPECT_EQ(weight->input->args.outlier_threshold, 6.0f);
+  EXPECT_FALSE(weight->input->args.fixed_outliers);
+  EXPECT_EQ(weight->quantized->code, source.reader->ReadWeight(kUp)->quantized->code);
+  for (const char* target : {"compressed-tensors", "gptq"}) {
+    EXPECT_THAT(source.Convert(target, source.scratch.File(target)).message(), HasSubstr("up_proj: expected no outlier columns for"));
+  }
+  EXPECT_TRUE(ConvertStored(**reader, **FindStoredTarget("compressed-tensors"), source.scratch.File("ct"), {}).ok());
+  EXPECT_FALSE((*ArtifactReader::Open(source.scratch.File("ct")))->ReadWeight(kUp)->input.has_value());
+}
+
 TEST(StoredConversion, SaysWhyNot) {
   const Source dense((TinyDirectory()));
   EXPECT_THAT(dense.Convert("gptq", dense.scratch.File("out")).message(), HasSubstr("found a dense model; quantize it first"));

@@ -204,6 +204,20 @@ struct TinyDirectory {
         {"weights", {{"num_bits", 8}, {"type", "int"}, {"strategy", "channel"}}},
         {"input_activations", {{"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "tensor"}, {"dynamic", false}}}};
   }
+  // Stores mlp.up_proj as LLM_INT8: [2, 4], codes 1 .. 8 of 0.5 and 2 per channel, columns 1 and 3 kept as 10, 20 and 30, 40.
+  void QuantizeWithOutlierColumns() {
+    const std::string up = "model.layers.0.mlp.up_proj";
+    Remove(up + ".weight");
+    tensors.push_back({up + ".weight", "I8", {2, 4}, RawBytes(std::vector<int8_t>{1, 2, 3, 4, 5, 6, 7, 8})});
+    tensors.push_back({up + ".SCB", "F32", {2}, RawBytes(std::vector<float>{63.5f, 254.0f})});
+    tensors.push_back({up + ".outlier_index", "I32", {2}, RawBytes(std::vector<int32_t>{1, 3})});
+    tensors.push_back({up + ".outlier_weight", "BF16", {2, 2}, Bf16Bytes({10, 20, 30, 40})});
+    config["quantization_config"] = {{"quant_method", "bitsandbytes"},
+                                     {"load_in_8bit", true},
+                                     {"llm_int8_threshold", 6.0},
+                                     {"llm_int8_outlier_columns", "stored"},
+                                     {"llm_int8_skip_modules", {"lm_head", "q_proj"}}};
+  }
   void Write(const std::string& directory) const {
     WriteTestFile(JoinPath(directory, "config.json"), DumpJson(config, 2));
     WriteTestFile(JoinPath(directory, "model.safetensors"), TinySafetensors(tensors, padding));

@@ -24,6 +24,7 @@ struct Row {
   std::string kind;
   TensorDataPath path;
   int64_t count = 0, stored_bytes = 0, resident_bytes = 0, weights = 0;
+  size_t least_outliers = 0, most_outliers = 0;  // columns of a tensor
 };
 
 bool SamePath(const TensorDataPath& a, const TensorDataPath& b) {
@@ -39,13 +40,23 @@ std::vector<Row> GroupRows(absl::Span<const TensorDataPath> paths, bool all) {
     for (Row& candidate : rows) {
       if (candidate.kind == kind && SamePath(candidate.path, path)) row = &candidate;
     }
-    if (row == nullptr) row = &rows.emplace_back(Row{.kind = kind, .path = path});
+    const size_t outliers = path.outlier_columns.size();
+    if (row == nullptr) row = &rows.emplace_back(Row{.kind = kind, .path = path, .least_outliers = outliers});
+    row->least_outliers = std::min(row->least_outliers, outliers);
+    row->most_outliers = std::max(row->most_outliers, outliers);
     ++row->count;
     row->stored_bytes += path.stored_bytes;
     row->resident_bytes += path.resident_bytes;
     row->weights += path.out * path.in;
   }
   return rows;
+}
+
+// ", 3 to 41 outlier columns"; empty where no tensor has any.
+std::string OutlierText(const Row& row) {
+  if (row.most_outliers == 0) return "";
+  const std::string least = row.least_outliers < row.most_outliers ? absl::StrCat(row.least_outliers, " to ") : "";
+  return absl::StrCat(", ", least, Plural(static_cast<int64_t>(row.most_outliers), "outlier column"));
 }
 
 // Of a column that holds the field of every path.
@@ -103,7 +114,7 @@ std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all) {
                           path.scale_dtype.empty() ? "-" : path.scale_dtype, path.group_size == 0 ? "-" : absl::StrCat(path.group_size),
                           activation, path.activation.empty() ? "-" : path.activation, path.accumulator.empty() ? "-" : path.accumulator,
                           path.output, path.kernel,
-                          absl::StrCat(path.emulated.empty() ? "" : absl::StrCat(" (emulated: ", path.emulated, ")"),
+                          absl::StrCat(OutlierText(row), path.emulated.empty() ? "" : absl::StrCat(" (emulated: ", path.emulated, ")"),
                                        path.tied_to.empty() ? "" : absl::StrCat(", tied to ", path.tied_to)));
     for (const std::string& refused : path.refused) refusals.push_back(absl::StrCat("  ", row.kind, ": not ", refused, "\n"));
   }
@@ -143,6 +154,7 @@ OrderedJson ToJson(const TensorDataPath& path) {
           {"group_size", path.group_size == 0 ? OrderedJson(nullptr) : OrderedJson(path.group_size)},
           {"packing", path.packing},
           {"activation", path.activation},
+          {"outlier_columns", path.outlier_columns},
           {"accumulator", path.accumulator},
           {"output", path.output},
           {"kernel", path.kernel},

@@ -48,6 +48,16 @@ TEST(DataPathTableTest, QuantizedActivationsAreWordsAndEmulationIsFlagged) {
   EXPECT_TRUE(ToJson(paths[0])["emulated"].is_null());
 }
 
+TEST(DataPathTableTest, OutlierColumnsAreCounted) {
+  std::vector<TensorDataPath> paths = {Path("model.layers.0.mlp.up_proj", 1152), Path("model.layers.1.mlp.up_proj", 1152)};
+  EXPECT_THAT(DataPathTable(paths, false), Not(HasSubstr("outlier")));
+  paths[1].outlier_columns = {4, 7, 9};
+  EXPECT_THAT(DataPathTable(paths, false), HasSubstr("gemm_int16_w4g_f32__avx2, 0 to 3 outlier columns\n"));
+  EXPECT_THAT(DataPathTable(paths, true), HasSubstr("gemm_int16_w4g_f32__avx2, 3 outlier columns\n"));
+  EXPECT_EQ(ToJson(paths[1])["outlier_columns"], OrderedJson({4, 7, 9}));
+  EXPECT_EQ(ToJson(paths[0])["outlier_columns"], OrderedJson::array());
+}
+
 TEST(DataPathTableTest, ATiedHeadIsNotZeroBits) {
   TensorDataPath head = Path("lm_head", 0);
   head.tied_to = "model.embed_tokens";

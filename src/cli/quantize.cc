@@ -227,7 +227,9 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     ASSIGN_OR_RETURN(recipe, ReadRecipeFlag(options.recipe, *reader, options.seed, common.quiet));
   }
   ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(*reader, recipe));
-  if (!common.json_to_stdout() && options.bits_per_weight == 0) RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe)));
+  if (!common.json_to_stdout() && options.bits_per_weight == 0) {
+    RETURN_IF_ERROR(PrintResult(DescribePlan(plan, recipe) + DescribeOutliers(recipe, !options.calibration.empty())));
+  }
   CompressionOptions compression{.pith_version = kVersion, .resume = options.resume};
   RETURN_IF_ERROR(CheckBeforehand(options, *reader, recipe, plan, compression));
   OrderedJson result = {{"input", options.model}, {"output", options.output}, {"recipe", ToJson(recipe)}};
@@ -249,7 +251,10 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(CompressionReport report, Compress(*reader, recipe, options.output, pool, compression));
   progress.End();
   report.phases.insert(report.phases.begin(), phases.begin(), phases.end());
-  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(Summary(report, options.output) + BlockSummary(report)));
+  if (!common.json_to_stdout()) {
+    const std::string outliers = OutlierSummary(report, recipe, compression.calibration != nullptr);
+    RETURN_IF_ERROR(PrintResult(Summary(report, options.output) + outliers + BlockSummary(report)));
+  }
   result["report"] = ToJson(report, /*run=*/true);
   RETURN_IF_ERROR(WriteJsonResult(common, result));
   const std::vector<std::string> warnings = report.Warnings();
@@ -267,8 +272,8 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("--scheme", options->scheme, absl::StrCat(SchemeNames(), "; BF16 with --kv-cache"))->capture_default_str();
   app.add_option("--method", options->method, MethodNames())->capture_default_str();
   app.add_option("--calibration", options->calibration,
-                 "texts for methods that need data: .txt, .raw, .utf8 or .jsonl files, or folders of them (default: text sampled from the "
-                 "model itself)");
+                 "texts for methods that need data, and for LLM_INT8 to fix its outlier columns: .txt, .raw, .utf8 or .jsonl files, or "
+                 "folders of them (default where needed: text sampled from the model itself)");
   app.add_option("--num-samples", options->samples.num_samples, "samples of calibration data")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

@@ -65,6 +65,13 @@ std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
                          DescribeKvCache(recipe), HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes));
 }
 
+// Of LLM_INT8: where its outlier columns come from.
+std::string DescribeOutliers(const Recipe& recipe, bool calibrated) {
+  if (!recipe.scheme.HasOutliers()) return "";
+  return calibrated ? "outlier columns: found by calibration and kept in bf16, on top of the bytes above\n"
+                    : "outliers: found at run time; with --calibration they are columns fixed in the artifact\n";
+}
+
 OrderedJson PlanJson(const CompressionPlan& plan) {
   OrderedJson tensors = OrderedJson::array();
   for (const TensorSpec& spec : PlannedTensors(plan)) {
@@ -103,6 +110,21 @@ std::string Summary(const CompressionReport& report, const std::string& output) 
       "(%s)\n",
       output, HumanBytes(report.output_bytes), static_cast<double>(report.input_bytes) / static_cast<double>(report.output_bytes),
       use.seconds, use.cpu_seconds, HumanBytes(use.peak_memory_bytes), error, worst, worst_name);
+}
+
+// How many columns are kept in bf16, where any can be.
+std::string OutlierSummary(const CompressionReport& report, const Recipe& recipe, bool calibrated) {
+  if (!recipe.scheme.HasOutliers() || !calibrated) return "";
+  int64_t columns = 0, all = 0;
+  const LayerReport* most = nullptr;
+  for (const LayerReport& layer : report.layers) {
+    columns += static_cast<int64_t>(layer.outlier_columns.size());
+    all += layer.in;
+    if (most == nullptr || layer.outlier_columns.size() > most->outlier_columns.size()) most = &layer;
+  }
+  if (most == nullptr) return "";
+  return absl::StrFormat("outlier columns: %.2f %% of all, most in %s (%d of %d)\n",
+                         100 * static_cast<double>(columns) / static_cast<double>(all), most->name, most->outlier_columns.size(), most->in);
 }
 
 std::string BlockSummary(const CompressionReport& report) {

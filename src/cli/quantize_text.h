@@ -14,6 +14,9 @@ namespace pith {
 // One line.
 std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe);
 
+// Of LLM_INT8, one line: where its outlier columns come from; else empty.
+std::string DescribeOutliers(const Recipe& recipe, bool calibrated);
+
 // Bytes, and every tensor that would be written; as a table one line each.
 OrderedJson PlanJson(const CompressionPlan& plan);
 std::string PlanTable(const CompressionPlan& plan);
@@ -23,6 +26,8 @@ std::string EstimateText(absl::Span<const PhaseUse> phases, const DiskNeed& disk
 
 // One line.
 std::string Summary(const CompressionReport& report, const std::string& output);
+// How many columns are kept in bf16, where any can be; else empty.
+std::string OutlierSummary(const CompressionReport& report, const Recipe& recipe, bool calibrated);
 // The errors of hidden states behind the last layer, where they were measured; else empty.
 std::string BlockSummary(const CompressionReport& report);
 

@@ -1,8 +1,10 @@
 #include "compression/compression_plan.h"
 
 #include <algorithm>
+#include <map>
 
 #include "artifact/module_names.h"
+#include "base/check.h"
 #include "base/status.h"
 #include "compression/kv_cache_scales.h"
 #include "model/architectures/architecture.h"
@@ -11,6 +13,7 @@
 #include "quantization/formats/format_table.h"
 #include "quantization/formats/input_scale.h"
 #include "quantization/module_pattern.h"
+#include "quantization/quant_method.h"
 
 namespace pith {
 namespace {
@@ -152,10 +155,29 @@ absl::Status CheckOutsideLayers(const std::vector<PlannedModule>& modules) {
     if (module.class_name == "Embedding" && module.scheme.input_activations.has_value()) {
       return UsageError(module.name, ": expected a scheme of weights alone, found ", module.scheme.name);
     }
-    if (module.name.find("layers.") == std::string::npos && module.scheme.NeedsCalibration()) {
-      return NotSupportedError(module.name, ": expected a scheme without static activations, found ", module.scheme.name);
+    if (module.name.find("layers.") == std::string::npos && (module.scheme.NeedsCalibration() || module.scheme.HasOutliers())) {
+      return NotSupportedError(module.name, ": expected a scheme without static activations or outlier columns, found ",
+                               module.scheme.name);
     }
   }
+  return absl::OkStatus();
+}
+
+// Configs of other quantizers than compressed-tensors name what they leave alone in words of their own.
+absl::Status UseMethodConfig(const WeightFormat& format, CompressionPlan& plan) {
+  const QuantizationScheme scheme = plan.config.groups.front().scheme;
+  ASSIGN_OR_RETURN(plan.config, MakeMethodConfig(format.name, *scheme.weights, {}));
+  plan.config.groups.front().scheme = scheme;
+  bool has_head = false;
+  for (const PlannedModule& module : plan.modules) {
+    has_head = has_head || module.name == "lm_head";
+    if (module.quantized || module.class_name != "Linear") continue;
+    ASSIGN_OR_RETURN(ModulePattern pattern, format.method->skip(module.name));
+    plan.config.ignore.push_back(std::move(pattern));
+  }
+  if (has_head) return absl::OkStatus();
+  ASSIGN_OR_RETURN(ModulePattern head, format.method->skip("lm_head"));  // tied: a Linear too
+  plan.config.ignore.push_back(std::move(head));
   return absl::OkStatus();
 }
 
@@ -206,6 +228,8 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
   RETURN_IF_ERROR(CheckIgnoreMatches(recipe, targets, plan.modules));
   RETURN_IF_ERROR(ResolveGroups(recipe, std::move(targets), groups, plan));
   RETURN_IF_ERROR(CheckOutsideLayers(plan.modules));
+  ASSIGN_OR_RETURN(const WeightFormat* format, FindWeightFormat(plan.config.groups.front().scheme.format));
+  if (format->method != nullptr) RETURN_IF_ERROR(UseMethodConfig(*format, plan));
   RETURN_IF_ERROR(CheckFused(recipe, plan.config, plan.modules));
   for (PlannedModule& module : plan.modules) {
     if (module.quantized) {
@@ -222,6 +246,28 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
   if (recipe.kv_cache.has_value()) RETURN_IF_ERROR(PlanKvCache(reader, *decoder, *recipe.kv_cache, plan));
   plan.output_bytes += TotalBytes(plan.plain_tensors) + TotalBytes(plan.kv_scales);
   return plan;
+}
+
+bool FixOutliers(CompressionPlan& plan) {
+  bool any = false;
+  const auto fix = [&any](QuantizationScheme& scheme) {
+    if (!scheme.HasOutliers()) return;
+    scheme.input_activations->fixed_outliers = any = true;
+  };
+  for (QuantizationGroup& group : plan.config.groups) fix(group.scheme);
+  for (PlannedModule& module : plan.modules) fix(module.scheme);
+  return any;
+}
+
+void AddOutlierTensors(std::vector<TensorSpec> tensors, CompressionPlan& plan) {
+  std::map<absl::string_view, PlannedModule*> modules;
+  for (PlannedModule& module : plan.modules) modules.emplace(module.name, &module);
+  plan.output_bytes += TotalBytes(tensors);
+  for (TensorSpec& tensor : tensors) {
+    const auto it = modules.find(SplitTensorName(tensor.name).first);
+    CHECK(it != modules.end());
+    it->second->tensors.push_back(std::move(tensor));
+  }
 }
 
 std::vector<TensorSpec> PlannedTensors(const CompressionPlan& plan) {

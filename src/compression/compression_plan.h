@@ -38,6 +38,12 @@ struct CompressionPlan {
   int64_t input_bytes = 0, output_bytes = 0;  // of tensors
 };
 
+// Declares that the outliers of LLM_INT8 are columns which calibration finds, and whether there is anything to declare. Their tensors are
+// not in the plan: how many columns there are shows on the way (AddOutlierTensors).
+bool FixOutliers(CompressionPlan& plan);
+// Adds tensors of outlier columns, "<module>.outlier_index" and "<module>.outlier_weight", to their modules.
+void AddOutlierTensors(std::vector<TensorSpec> tensors, CompressionPlan& plan);
+
 // Every tensor that will be written.
 std::vector<TensorSpec> PlannedTensors(const CompressionPlan& plan);
 

@@ -42,6 +42,37 @@ void ExpectArtifactAsPlanned(const ArtifactReader& reader, const Recipe& recipe,
   }
 }
 
+// bitsandbytes names what it leaves alone by parts of names, and has one scheme for all the rest.
+TEST(CompressionPlanTest, LlmInt8IsInTheWordsOfItsFormat) {
+  const auto reader = OpenGolden("llama_llama3");
+  Recipe recipe = MakeTestRecipe("LLM_INT8");
+  recipe.ignore.push_back("re:.*o_proj");
+  auto plan = PlanCompression(*reader, recipe);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(FixOutliers(*plan));
+  const auto config = ParseQuantizationConfig(ToJson(plan->config));
+  ASSERT_TRUE(config.ok()) << config.status();
+  for (const PlannedModule& module : plan->modules) {
+    const auto scheme = FindScheme(*config, module.name, module.class_name);
+    ASSERT_TRUE(scheme.ok());
+    EXPECT_EQ(*scheme != nullptr, module.quantized) << module.name;
+    if (!module.quantized) continue;
+    EXPECT_EQ((*scheme)->name, "LLM_INT8");
+    EXPECT_TRUE((*scheme)->input_activations->fixed_outliers);
+    EXPECT_TRUE(module.scheme.input_activations->fixed_outliers);
+  }
+  const int64_t bytes = plan->output_bytes;
+  const std::string module = "model.layers.0.mlp.down_proj";
+  AddOutlierTensors({{module + ".outlier_index", DType::kI32, {3}}, {module + ".outlier_weight", DType::kBF16, {64, 3}}}, *plan);
+  EXPECT_EQ(plan->output_bytes, bytes + 12 + 2 * 64 * 3);
+  EXPECT_EQ(TotalBytes(PlannedTensors(*plan)), plan->output_bytes);
+  recipe.strategy = QuantizationStrategy::kGroup;
+  recipe.group_size = 16;
+  EXPECT_TRUE(absl::IsUnimplemented(PlanCompression(*reader, recipe).status())) << PlanCompression(*reader, recipe).status();
+  auto other = PlanCompression(*reader, MakeTestRecipe("W8A8"));
+  EXPECT_FALSE(FixOutliers(*other));
+}
+
 TEST(CompressionPlanTest, ModulesMayHaveASchemeOfTheirOwn) {
   const auto reader = OpenGolden("llama_llama3");
   Recipe recipe = MakeTestRecipe("W4A16");

@@ -105,7 +105,8 @@ LayerReport MakeLayerReport(const std::string& name, MatrixView<const float> wei
           .bits = quantized.bits,
           .relative_error = error.relative_error,
           .sqnr_db = error.sqnr_db,
-          .max_abs_error = error.max_abs_error};
+          .max_abs_error = error.max_abs_error,
+          .outlier_columns = quantized.outlier_column};
 }
 
 OrderedJson ToJson(const LayerReport& report) {
@@ -117,6 +118,7 @@ OrderedJson ToJson(const LayerReport& report) {
                       {"sqnr_db", Decibels(report.sqnr_db)},
                       {"max_abs_error", report.max_abs_error}};
   if (report.output_error_vs_rtn > 0) json["output_error_vs_rtn"] = report.output_error_vs_rtn;
+  if (!report.outlier_columns.empty()) json["outlier_columns"] = report.outlier_columns;
   if (!report.notes.empty()) json["notes"] = report.notes;
   return json;
 }
@@ -189,6 +191,11 @@ absl::StatusOr<LayerReport> ParseLayerReport(const Json& json) {
   ASSIGN_OR_RETURN(report.sqnr_db, GetDecibels(json, "sqnr_db"));
   ASSIGN_OR_RETURN(report.max_abs_error, GetDouble(json, "max_abs_error", 0, kLargest));
   ASSIGN_OR_RETURN(report.output_error_vs_rtn, GetDouble(json, "output_error_vs_rtn", 0, kLargest, 0.0));
+  const Json* columns = FindMember(json, "outlier_columns");
+  for (size_t i = 0; columns != nullptr && i < columns->size(); ++i) {
+    if (!(*columns)[i].is_number_unsigned() || (*columns)[i] >= report.in) return BadFileError("outlier_columns: expected columns");
+    report.outlier_columns.push_back((*columns)[i].get<int32_t>());
+  }
   ASSIGN_OR_RETURN(report.notes, ParseNotes(json));
   return report;
 }

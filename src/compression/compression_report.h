@@ -23,7 +23,8 @@ struct LayerReport {
   double max_abs_error = 0;
   // Of GPTQ: the error of the module's output over that of rounding to nearest with the scales it began with; 0: not measured.
   double output_error_vs_rtn = 0;
-  std::vector<std::string> notes;  // what did not go as asked: "damping raised from 0.01 to 0.04"
+  std::vector<int32_t> outlier_columns = {};  // of LLM_INT8, kept in bf16, ascending
+  std::vector<std::string> notes = {};        // what did not go as asked: "damping raised from 0.01 to 0.04"
 };
 
 // How far outputs are from what they should be.

@@ -33,11 +33,13 @@ TEST(CompressionReportTest, ReportsComeBackFromTheirJson) {
                           .sqnr_db = INFINITY,
                           .max_abs_error = 0.5,
                           .output_error_vs_rtn = 0.75,
+                          .outlier_columns = {0, 2},
                           .notes = {"a", "b"}};
   const auto json = ParseJson(DumpJson(ToJson(layer)));
   ASSERT_TRUE(json.ok());
   const auto parsed = ParseLayerReport(*json);
   ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->outlier_columns, layer.outlier_columns);
   EXPECT_EQ(ToJson(*parsed), ToJson(layer));
   EXPECT_TRUE(std::isinf(parsed->sqnr_db));
   for (const char* bad : {"{}", R"({"name": "m", "shape": [1]})", R"({"name": "m", "shape": [1, "x"]})"}) {

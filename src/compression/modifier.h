@@ -24,10 +24,11 @@ namespace pith {
 
 // One linear layer, unquantized.
 struct LinearLayer {
-  std::string name;                  // "model.layers.0.self_attn.q_proj"
-  MatrixView<const float> weight;    // [out, in], finite
-  QuantizationArgs args;             // with strategy and group size resolved
-  DType scale_dtype = DType::kBF16;  // what scales are stored in
+  std::string name;                           // "model.layers.0.self_attn.q_proj"
+  MatrixView<const float> weight;             // [out, in], finite
+  QuantizationArgs args;                      // with strategy and group size resolved
+  DType scale_dtype = DType::kBF16;           // what scales are stored in
+  std::vector<int32_t> outlier_columns = {};  // kept beside the codes: what the codes of these columns are does not matter
 };
 
 struct QuantizedLayer {

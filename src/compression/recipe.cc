@@ -32,6 +32,13 @@ absl::StatusOr<QuantizationScheme> FindQuantizingScheme(absl::string_view flag, 
                     "KV cache for it");
 }
 
+// The other methods make channels smaller or codes make up for each other, which the outlier columns would have to be part of.
+absl::Status CheckOutlierMethod(const Recipe& recipe) {
+  if (!recipe.scheme.HasOutliers() || recipe.method == "rtn" || recipe.method == "llm_int8") return absl::OkStatus();
+  return NotSupportedError("--method ", recipe.method, ": expected rtn or llm_int8 for a scheme with outlier columns, found ",
+                           recipe.scheme.name);
+}
+
 OrderedJson GroupSizeJson(int group_size) { return group_size == 0 ? OrderedJson("auto") : OrderedJson(group_size); }
 
 OrderedJson ToJson(const SchemeOverride& override) {
@@ -49,6 +56,7 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
   ASSIGN_OR_RETURN(recipe.scheme, FindQuantizingScheme("--scheme", scheme));
   recipe.method = method == "auto" ? std::string(BestMethod(recipe.scheme)) : method;
   RETURN_IF_ERROR(MakeMethodParts(recipe).status());
+  RETURN_IF_ERROR(CheckOutlierMethod(recipe));
   RETURN_IF_ERROR(ParseGroupSize("--group-size", group_size, recipe.scheme, recipe.strategy, recipe.group_size));
   for (const std::string& entry : ignore) {
     const absl::Status parsed = ModulePattern::Parse(entry).status();
@@ -67,6 +75,10 @@ absl::Status AddOverride(absl::string_view flag, const std::string& scheme, cons
   }
   SchemeOverride override{.targets = targets};
   ASSIGN_OR_RETURN(override.scheme, FindQuantizingScheme(flag, scheme));
+  if (recipe.scheme.HasOutliers() || override.scheme.HasOutliers()) {
+    return NotSupportedError(flag, ": expected no scheme beside LLM_INT8, whose format (bitsandbytes) has one for all modules, found ",
+                             recipe.scheme.HasOutliers() ? override.scheme.name : recipe.scheme.name);
+  }
   RETURN_IF_ERROR(ParseGroupSize(flag, group_size, override.scheme, override.strategy, override.group_size));
   recipe.overrides.push_back(std::move(override));
   return absl::OkStatus();

@@ -70,6 +70,7 @@ TEST(RecipeOfTest, PresetsMeanThePublishedGroups) {
   }
   EXPECT_EQ(RecipeFrom("scheme: {FP8_DYNAMIC: Linear}").strategy, QuantizationStrategy::kChannel);
   EXPECT_EQ(RecipeFrom("scheme: FP8_BLOCK").strategy, QuantizationStrategy::kBlock);
+  EXPECT_TRUE(RecipeFrom("scheme: LLM_INT8").scheme.HasOutliers());
   EXPECT_EQ(RecipeFrom("scheme: FP8_BLOCK").seed, 7u);
   EXPECT_EQ(RecipeFrom("scheme: FP8_BLOCK").method, "rtn");
 }

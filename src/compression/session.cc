@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "artifact/artifact_writer.h"
+#include "artifact/module_names.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "compression/checkpoint.h"
@@ -14,6 +15,8 @@
 #include "compression/pipelines/sequential.h"
 #include "compression/stage.h"
 #include "model/decoder_config.h"
+#include "quantization/formats/format_table.h"
+#include "quantization/formats/outlier_columns.h"
 
 namespace pith {
 namespace {
@@ -41,16 +44,17 @@ OrderedJson ArtifactReport(const CompressionReport& report) {
 }
 
 // How each quantized module is stored. Which kernel consumes it depends on the machine that loads it; pith inspect tells.
-OrderedJson StoredDataPath(const CompressionPlan& plan) {
+absl::StatusOr<OrderedJson> StoredDataPath(const CompressionPlan& plan) {
   OrderedJson modules = OrderedJson::array();
   for (const PlannedModule& module : plan.modules) {
     if (!module.quantized) continue;
+    ASSIGN_OR_RETURN(const WeightFormat* format, FindWeightFormat(module.scheme.format));
     std::vector<TensorSpec> data = module.tensors;
     std::erase_if(data, [](const TensorSpec& spec) { return absl::EndsWith(spec.name, ".weight_shape"); });
     modules.push_back({{"name", module.name},
                        {"scheme", module.scheme.name},
                        {"stored_bits", static_cast<double>(TotalBytes(data)) * 8 / static_cast<double>(module.out * module.in)},
-                       {"scale_dtype", std::string(DTypeName(plan.model_dtype))},
+                       {"scale_dtype", std::string(DTypeName(format->scale_dtype.value_or(plan.model_dtype)))},
                        {"group_size", module.args().columns_per_scale(module.in)},
                        {"packing", module.scheme.format}});
   }
@@ -100,35 +104,43 @@ void CountWeights(const CompressionPlan& plan, CompressionReport& report) {
   for (const TensorSpec& spec : plan.plain_tensors) report.kept_weights += NumElements(spec.shape);
 }
 
+// Where the results of stages go.
+struct StageSink {
+  std::function<absl::Status(StageResult)> take;
+  // Bytes of a kept tensor outside the layers; none: what is outside the layers is not asked for.
+  std::function<absl::Status(const std::string& name, absl::Span<const uint8_t> bytes)> keep;
+};
+
 // What is outside the layers: quick, so made again rather than kept, with one module in memory at a time.
 absl::Status RunRest(const ArtifactReader& reader, const Recipe& recipe, const CompressionPlan& plan, const Stage& stage, ThreadPool& pool,
-                     const CompressionProgress& progress, ArtifactWriter& writer, CompressionReport& report) {
+                     const CompressionProgress& progress, const StageSink& sink) {
   ASSIGN_OR_RETURN(const std::unique_ptr<WeightQuantizer> rtn, MakeRtnQuantizer(recipe));
   for (const PlannedModule* module : stage.modules) {
     if (module->quantized) {
       ASSIGN_OR_RETURN(StageResult result, RunDataFreeStage(reader, plan, {.modules = {module}}, *rtn, pool, progress));
-      RETURN_IF_ERROR(TakeResult(std::move(result), writer, report));
+      RETURN_IF_ERROR(sink.take(std::move(result)));
       continue;
     }
     ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module->name));
-    RETURN_IF_ERROR(writer.WriteTensor(module->tensors.front().name, weight.dense->bytes()));
+    RETURN_IF_ERROR(sink.keep(module->tensors.front().name, weight.dense->bytes()));
     RETURN_IF_ERROR(progress(1));
   }
   ASSIGN_OR_RETURN(StageResult plain, RunDataFreeStage(reader, plan, {.plain_tensors = stage.plain_tensors}, *rtn, pool, progress));
-  return TakeResult(std::move(plain), writer, report);
+  return sink.take(std::move(plain));
 }
 
+// Runs the stages in order, or takes them from the checkpoint, and hands each to `sink`.
 absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const CompressionPlan& plan, const MethodParts& method,
-                       Checkpoint& checkpoint, ArtifactWriter& writer, ThreadPool& pool, const CompressionOptions& options,
-                       CompressionReport& report) {
+                       Checkpoint& checkpoint, ThreadPool& pool, const CompressionOptions& options, absl::string_view phase,
+                       const StageSink& sink) {
   int64_t done = 0;
   const CompressionProgress progress = [&](int64_t modules) {
     done += modules;
-    return options.progress ? options.progress("quantizing", done, static_cast<int64_t>(plan.modules.size())) : absl::OkStatus();
+    return options.progress ? options.progress(phase, done, static_cast<int64_t>(plan.modules.size())) : absl::OkStatus();
   };
-  report.resumed_layers = checkpoint.num_done();
+  const std::vector<Stage> stages = SplitStages(plan);
   std::unique_ptr<SequentialPipeline> pipeline;
-  if (options.calibration != nullptr) {
+  if (options.calibration != nullptr && checkpoint.num_done() + 1 < static_cast<int64_t>(stages.size())) {  // the last is no layer
     ASSIGN_OR_RETURN(pipeline, SequentialPipeline::Create({.reader = reader,
                                                            .plan = plan,
                                                            .data = *options.calibration,
@@ -138,10 +150,10 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
                                                            .file = [&](const std::string& name) { return checkpoint.File(name); }}));
     RETURN_IF_ERROR(pipeline->Begin(checkpoint.num_done()));
   }
-  for (const Stage& stage : SplitStages(plan)) {
+  for (const Stage& stage : stages) {
     if (stage.layer < 0) {
       pipeline.reset();  // with the embedding it holds
-      RETURN_IF_ERROR(RunRest(reader, recipe, plan, stage, pool, progress, writer, report));
+      if (sink.keep) RETURN_IF_ERROR(RunRest(reader, recipe, plan, stage, pool, progress, sink));
       continue;
     }
     StageResult result;
@@ -154,10 +166,9 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
       RETURN_IF_ERROR(checkpoint.Save(stage.layer, result));
       if (pipeline != nullptr) pipeline->StageSaved(stage.layer);
     }
-    RETURN_IF_ERROR(TakeResult(std::move(result), writer, report));
+    RETURN_IF_ERROR(sink.take(std::move(result)));
     ReturnFreeMemory();  // so that no layer takes more than the first
   }
-  CountWeights(plan, report);
   return absl::OkStatus();
 }
 
@@ -169,6 +180,17 @@ bool SchemesNeedCalibration(const Recipe& recipe) {
 
 bool NeedsCalibration(const Recipe& recipe, const MethodParts& method) {
   return SchemesNeedCalibration(recipe) || method.scaler != nullptr || method.quantizer->needs() != StatisticsLevel::kNone;
+}
+
+// Tensors of outlier columns among those of a stage.
+std::vector<TensorSpec> OutlierTensors(const StageResult& result) {
+  std::vector<TensorSpec> specs;
+  for (const NamedTensor& entry : result.tensors) {
+    const absl::string_view suffix = SplitTensorName(entry.name).second;
+    if (suffix != kOutlierIndexSuffix && suffix != kOutlierWeightSuffix) continue;
+    specs.push_back({entry.name, entry.tensor.dtype(), entry.tensor.shape()});
+  }
+  return specs;
 }
 
 }  // namespace
@@ -205,7 +227,7 @@ absl::Status CheckRun(const ArtifactReader& reader, const CompressionPlan& plan,
 absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const Recipe& recipe, const std::string& output, ThreadPool& pool,
                                            const CompressionOptions& options) {
   ResourceMeter meter;
-  ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(reader, recipe));
+  ASSIGN_OR_RETURN(CompressionPlan plan, PlanCompression(reader, recipe));
   ASSIGN_OR_RETURN(const MethodParts method, MakeMethodParts(recipe));
   if (options.calibration == nullptr && NeedsCalibration(recipe, method)) {
     return UsageError("scheme ", recipe.scheme.name, ", method ", recipe.method,
@@ -218,22 +240,37 @@ absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const R
   RETURN_IF_ERROR(Checkpoint::Check(output, identity, options.resume));
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer, ArtifactWriter::Create(output, {.source_path = reader.path()}));
   RETURN_IF_ERROR(CheckDisk(reader, plan, SizeOf(options.calibration), output));
-  RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
+  // An artifact lays its tensors out before it is written; outlier columns are known when all layers are done.
+  const bool columns_to_find = options.calibration != nullptr && FixOutliers(plan);
+  if (!columns_to_find) RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
   ASSIGN_OR_RETURN(const std::string fingerprint, reader.Fingerprint());
   identity["model_fingerprint"] = fingerprint;
   ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(output, identity, options.resume));
   RETURN_IF_ERROR(CheckAllFinite(reader, plan, options));
-  CompressionReport report{.group_size = plan.args.group_size, .input_bytes = plan.input_bytes, .output_bytes = plan.output_bytes};
+  CompressionReport report{.group_size = plan.args.group_size, .input_bytes = plan.input_bytes, .resumed_layers = checkpoint->num_done()};
   report.sensitivities = options.sensitivities;
   report.phases.push_back({"checking", meter.Lap()});
-  RETURN_IF_ERROR(RunStages(reader, recipe, plan, method, *checkpoint, *writer, pool, options, report));
+  if (columns_to_find) {
+    std::vector<TensorSpec> found;
+    const auto note = [&found](const StageResult& result) {
+      for (TensorSpec& spec : OutlierTensors(result)) found.push_back(std::move(spec));
+      return absl::OkStatus();
+    };
+    RETURN_IF_ERROR(RunStages(reader, recipe, plan, method, *checkpoint, pool, options, "quantizing", {.take = note}));
+    AddOutlierTensors(std::move(found), plan);
+    RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
+  }
+  const StageSink write = {
+      .take = [&](StageResult result) { return TakeResult(std::move(result), *writer, report); },
+      .keep = [&](const std::string& name, absl::Span<const uint8_t> bytes) { return writer->WriteTensor(name, bytes); }};
+  RETURN_IF_ERROR(RunStages(reader, recipe, plan, method, *checkpoint, pool, options, columns_to_find ? "writing" : "quantizing", write));
+  report.output_bytes = plan.output_bytes;
+  CountWeights(plan, report);
   RETURN_IF_ERROR(WriteSideFiles(reader, plan, *writer));
   RETURN_IF_ERROR(writer->AddFile("report.json", DumpJson(ArtifactReport(report), 2) + "\n"));
-  Manifest manifest{.pith_version = options.pith_version,
-                    .source_fingerprint = fingerprint,
-                    .recipe = recipe_json,
-                    .layers = ToJson(report.layers),
-                    .data_path = StoredDataPath(plan)};
+  Manifest manifest{
+      .pith_version = options.pith_version, .source_fingerprint = fingerprint, .recipe = recipe_json, .layers = ToJson(report.layers)};
+  ASSIGN_OR_RETURN(manifest.data_path, StoredDataPath(plan));
   if (options.calibration != nullptr) manifest.calibration_sha256 = options.calibration->Hash();
   RETURN_IF_ERROR(writer->Commit(std::move(manifest)).status());
   checkpoint->Remove();

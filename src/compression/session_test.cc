@@ -108,8 +108,9 @@ TEST(PlanCompressionTest, RefusesFusedLayersOfDifferentSchemes) {
 // The artifact read back holds exactly what the quantizer gives for each weight, and the plan's bytes are the file's.
 TEST(CompressTest, TheArtifactHoldsWhatTheQuantizerGave) {
   const auto reader = OpenGolden("qwen2_window");
-  const std::pair<const char*, const char*> kSchemes[] = {{"W8A16", "16"},  {"W4A16", "16"},         {"W4A16_ASYM", "16"}, {"W4A8", "16"},
-                                                          {"W8A8", "auto"}, {"FP8_DYNAMIC", "auto"}, {"FP8_DYNAMIC", "16"}};
+  const std::pair<const char*, const char*> kSchemes[] = {{"W8A16", "16"},       {"W4A16", "16"},     {"W4A16_ASYM", "16"},
+                                                          {"W4A8", "16"},        {"W8A8", "auto"},    {"FP8_DYNAMIC", "auto"},
+                                                          {"FP8_DYNAMIC", "16"}, {"LLM_INT8", "auto"}};
   for (const auto& [scheme, group_size] : kSchemes) {
     ScratchDirectory scratch;
     ThreadPool pool(2);
@@ -120,7 +121,7 @@ TEST(CompressTest, TheArtifactHoldsWhatTheQuantizerGave) {
     ASSERT_TRUE(report.ok()) << report.status();
     const auto artifact = ArtifactReader::Open(scratch.File("out"));
     ASSERT_TRUE(artifact.ok()) << artifact.status();
-    EXPECT_EQ((*artifact)->format(), "compressed-tensors");
+    EXPECT_EQ((*artifact)->format(), recipe.scheme.HasOutliers() ? "bitsandbytes" : "compressed-tensors");
     int64_t bytes = 0;
     for (const TensorInfo& tensor : (*artifact)->Tensors()) bytes += tensor.stored_bytes;
     EXPECT_EQ(bytes, plan->output_bytes);

@@ -41,6 +41,11 @@ TEST_F(MemoryForecastTest, EveryArchitectureAndFormat) {
       ExpectAgreement(*SyntheticArtifact::Random(TinyConfig(model_type, tied), 1), absl::StrCat(model_type, tied));
     }
   }
+  const auto llm_int8 = SyntheticArtifact::Random(TinyConfig("qwen2", true), 1);
+  llm_int8->QuantizeLayers(8, 0);
+  const QuantizationArgs args{.strategy = QuantizationStrategy::kToken, .dynamic = true, .outlier_threshold = 6, .fixed_outliers = true};
+  llm_int8->SetInput({args, 0, {1, 2, 5}});
+  ExpectAgreement(*llm_int8, "outlier columns");
   for (const int bits : {3, 4, 6, 8}) {
     const auto artifact = SyntheticArtifact::Random(TinyConfig("llama", true), 1);
     artifact->QuantizeLayers(bits, 16);

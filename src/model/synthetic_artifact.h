@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "model/architectures/architecture.h"
 #include "model/decoder_config.h"
+#include "quantization/formats/outlier_columns.h"
 
 namespace pith {
 
@@ -38,8 +39,15 @@ class SyntheticArtifact : public ArtifactReader {
     dense_[tensor] = std::make_shared<Tensor>(std::move(stored));
   }
   void SetQuantized(const std::string& module, QuantizedTensor tensor) { quantized_[module] = std::move(tensor); }
-  // Of every quantized matrix.
-  void SetInput(const InputQuantization& input) { input_ = input; }
+  // Of every quantized matrix; its outlier columns are kept in bf16, with the weights that the codes say.
+  void SetInput(const InputQuantization& input) {
+    input_ = input;
+    for (auto& [module, tensor] : quantized_) {
+      std::vector<float> values(static_cast<size_t>(tensor.out * tensor.in));
+      for (int64_t o = 0; o < tensor.out; ++o) tensor.DequantizeRow(o, absl::MakeSpan(values).subspan(o * tensor.in, tensor.in));
+      KeepOutlierColumns({values.data(), tensor.out, tensor.in}, input.outlier_columns, tensor);
+    }
+  }
   // As if the weights lay in these; without a call in none.
   void SetWeightFiles(std::vector<WeightFile> files) { weight_files_ = std::move(files); }
   // As if a file listed these; without a call none are listed.

@@ -14,7 +14,8 @@ std::string CodeName(QuantizationType type, int bits) { return absl::StrCat(type
 // A preset's name, else one of the same form: "W3A16", "W4AFP8".
 std::string SchemeName(const QuantizedTensor& tensor, const std::optional<InputQuantization>& input) {
   const bool is_compressed_tensors = absl::EndsWith(tensor.format, "-quantized");
-  if (!is_compressed_tensors) return tensor.format;
+  const bool llm_int8 = input.has_value() && input->args.outlier_threshold > 0;
+  if (!is_compressed_tensors && !llm_int8) return tensor.format;
   const QuantizationArgs weights{.num_bits = tensor.bits, .type = tensor.type, .symmetric = tensor.zero_point.empty()};
   const std::optional<QuantizationArgs> activations = input.has_value() ? std::optional(input->args) : std::nullopt;
   const absl::string_view preset = PresetName(weights, activations);
@@ -60,6 +61,7 @@ TensorDataPath StorageOf(const TensorDataPath& path) {
 
 void DescribeKernel(const LinearKernel& chosen, TensorDataPath& path) {
   path.activation = chosen.activation;
+  path.outlier_columns = chosen.input.outlier_columns;
   path.accumulator = chosen.kernel->accumulator;
   path.output = "f32";
   path.kernel = chosen.kernel->name;

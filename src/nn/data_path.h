@@ -21,7 +21,8 @@ struct TensorDataPath {
   double stored_bits = 0;   // per weight in the file, scales included
   std::string scale_dtype;  // "" for dense
   int64_t group_size = 0;
-  std::string activation;  // what the kernel multiplies with: "bf16", "int16 dynamic", "int8 dynamic per token", ...
+  std::vector<int32_t> outlier_columns;  // columns of it that are multiplied in bf16 (LLM.int8()), ascending
+  std::string activation;                // what the kernel multiplies with: "bf16", "int16 dynamic", "int8 dynamic per token", ...
   std::string accumulator, output, kernel, isa;
   std::string emulated;              // "fp8 as bf16" where a type stands in for one that the instruction set cannot multiply, else ""
   std::vector<std::string> refused;  // better rows that could not run it, with reasons

@@ -41,6 +41,14 @@ TEST(DescribeStorage, NamesTheSchemeOfQuantizedActivations) {
   EXPECT_EQ(scheme(8, kFloat, std::nullopt), "WFP8A16");
 }
 
+TEST(DescribeStorage, OutliersMakeLlmInt8WhateverTheContainer) {
+  TestMatrix matrix = RandomWithOutlierColumns("m", 4, 32, {3}, 1);
+  EXPECT_EQ(DescribeStorage(matrix.Source()).scheme, "LLM_INT8");
+  EXPECT_EQ(DescribeStorage(matrix.Source()).packing, "bitsandbytes");
+  matrix.input->args = {.strategy = QuantizationStrategy::kToken, .dynamic = true};
+  EXPECT_EQ(DescribeStorage(matrix.Source()).scheme, "bitsandbytes");
+}
+
 TEST(DescribeStorage, SaysWhenDenseWeightsAreRounded) {
   EXPECT_EQ(DescribeStorage(RandomDense("m", 2, 4, 1, DType::kBF16).Source()).packing, "bf16");
   const TensorDataPath f16 = DescribeStorage(RandomDense("m", 2, 4, 1, DType::kF16).Source());

@@ -40,6 +40,33 @@ QuantizedTensor StackQuantized(absl::Span<const LinearSource> parts) {
   return stacked;
 }
 
+// The columns that the parts keep in bf16, [n, columns]; empty: none.
+std::vector<uint16_t> StackOutlierColumns(absl::Span<const LinearSource> parts) {
+  std::vector<uint16_t> stacked;
+  for (const LinearSource& part : parts) {
+    for (const bfloat16 weight : part.quantized->outlier_weight) stacked.push_back(weight.bits);
+  }
+  return stacked;
+}
+
+// All panels of a matrix into params.out.
+void Prepack(const GemmKernelEntry& kernel, const GemmPrepackParams& params, ThreadPool& pool) {
+  pool.ParallelFor((params.problem.n + kGemmPanel - 1) / kGemmPanel, 1, [&](int64_t begin, int64_t end, int) {
+    GemmPrepackParams range = params;
+    range.panel_begin = begin;
+    range.panel_end = end;
+    kernel.prepack(range);
+  });
+}
+
+// Of a matrix that is expected to be prepacked for a kernel and a problem.
+absl::Status CheckPrepacked(const std::string& name, const GemmKernelEntry& kernel, const GemmProblem& problem,
+                            const PrepackedMatrix& matrix) {
+  if (kernel.name == matrix.kernel && FieldsOf(problem) == FieldsOf(matrix.problem)) return absl::OkStatus();
+  return BadFileError(name, ": expected a matrix prepacked for ", kernel.name, " [", problem.n, ", ", problem.k,
+                      "], found another or one for ", Printable(matrix.kernel));
+}
+
 absl::Status CheckScales(absl::Span<const LinearSource> parts) {
   for (const LinearSource& part : parts) {
     const QuantizedTensor& q = *part.quantized;
@@ -61,6 +88,7 @@ absl::StatusOr<Linear> Linear::Load(absl::Span<const LinearSource> parts, const 
     CHECK((part.dense == nullptr) != (part.quantized == nullptr));
     CHECK_EQ(part.in(), linear.in_);
     CHECK(part.bias.empty() || static_cast<int64_t>(part.bias.size()) == part.out());
+    CHECK(part.quantized == nullptr || !part.input.has_value() || part.quantized->outlier_column == part.input->outlier_columns);
     shapes.push_back(ShapeOf(part));
   }
   size_t begin = 0;
@@ -82,27 +110,29 @@ absl::StatusOr<Linear> Linear::FromPrepacked(absl::Span<const PrepackedPart> par
   for (const PrepackedPart& part : parts) shapes.push_back(part.shape);
   const std::vector<size_t> ends = MatrixEnds(shapes);
   const std::string& name = parts[0].storage.name;
-  if (ends.size() != matrices.size()) {
-    return BadFileError(name, ": expected ", ends.size(), " prepacked matrices, found ", matrices.size());
-  }
-  size_t begin = 0;
-  for (size_t i = 0; i < ends.size(); ++i) {
-    const absl::Span<const WeightShape> stacked = absl::MakeConstSpan(shapes).subspan(begin, ends[i] - begin);
+  size_t begin = 0, next = 0;  // part, matrix
+  for (const size_t end : ends) {
+    if (next == matrices.size()) return BadFileError(name, ": expected more than ", next, " prepacked matrices, found no other");
+    const absl::Span<const WeightShape> stacked = absl::MakeConstSpan(shapes).subspan(begin, end - begin);
     GemmProblem problem = StackedProblem(stacked);
-    problem.scale = matrices[i].problem.scale;  // depends on the values
+    problem.scale = matrices[next].problem.scale;  // depends on the values
     if (problem.scale != GemmScale::kI8) problem.unit_size = 0;
     const GemmWeight family = GemmWeightFamily(stacked[0].bits, stacked[0].type);
     const absl::StatusOr<LinearKernel> selected = SelectLinearKernel(family, stacked[0].input, problem, context);
     if (!selected.ok()) return Annotate(selected.status(), name);
     const LinearKernel& chosen = *selected;
-    if (chosen.kernel->name != matrices[i].kernel || FieldsOf(problem) != FieldsOf(matrices[i].problem)) {
-      return BadFileError(name, ": expected a matrix prepacked for ", chosen.kernel->name, " [", problem.n, ", ", problem.k,
-                          "], found another or one for ", Printable(matrices[i].kernel));
+    RETURN_IF_ERROR(CheckPrepacked(name, *chosen.kernel, problem, matrices[next++]));
+    if (chosen.outlier_kernel != nullptr) {
+      if (next == matrices.size()) return BadFileError(name, ": expected a prepacked matrix of outlier columns, found none");
+      RETURN_IF_ERROR(CheckPrepacked(name, *chosen.outlier_kernel, chosen.outlier_problem, matrices[next++]));
     }
-    uint8_t* data = linear.AddSegment(chosen, problem);
-    bytes.push_back({data, static_cast<size_t>(linear.segments_.back().weight_bytes)});
-    for (; begin < ends[i]; ++begin) linear.AddDataPath(parts[begin].storage, chosen);
+    const SegmentMemory memory = linear.AddSegment(chosen, problem);
+    const Segment& segment = linear.segments_.back();
+    bytes.push_back({memory.weight, static_cast<size_t>(segment.weight_bytes)});
+    if (memory.outlier != nullptr) bytes.push_back({memory.outlier, static_cast<size_t>(segment.outlier_bytes)});
+    for (; begin < end; ++begin) linear.AddDataPath(parts[begin].storage, chosen);
   }
+  if (next != matrices.size()) return BadFileError(name, ": expected ", next, " prepacked matrices, found ", matrices.size());
   linear.SetBias(parts);
   return linear;
 }
@@ -134,39 +164,49 @@ absl::Status Linear::AddMatrix(absl::Span<const LinearSource> parts, GemmWeight 
                                const ComputeContext& context) {
   const absl::StatusOr<LinearKernel> chosen = SelectLinearKernel(family, parts[0].input, params.problem, context);
   if (!chosen.ok()) return Annotate(chosen.status(), parts[0].name);
-  params.out = AddSegment(*chosen, params.problem);
-  context.pool->ParallelFor(segments_.back().num_panels(), 1, [&](int64_t begin, int64_t end, int) {
-    GemmPrepackParams range = params;
-    range.panel_begin = begin;
-    range.panel_end = end;
-    chosen->kernel->prepack(range);
-  });
+  const SegmentMemory memory = AddSegment(*chosen, params.problem);
+  params.out = memory.weight;
+  Prepack(*chosen->kernel, params, *context.pool);
+  if (memory.outlier != nullptr) {
+    const std::vector<uint16_t> columns = StackOutlierColumns(parts);
+    Prepack(*chosen->outlier_kernel, {.problem = chosen->outlier_problem, .dense = columns.data(), .out = memory.outlier}, *context.pool);
+  }
   for (const LinearSource& part : parts) AddDataPath(DescribeStorage(part), *chosen);
   return absl::OkStatus();
 }
 
-uint8_t* Linear::AddSegment(const LinearKernel& chosen, const GemmProblem& problem) {
+Linear::SegmentMemory Linear::AddSegment(const LinearKernel& chosen, const GemmProblem& problem) {
   Segment segment{.problem = problem, .kernel = chosen.kernel, .input = chosen.input, .column_begin = out_, .panel_begin = num_panels_};
   if (std::find(formats_.begin(), formats_.end(), segment.input) == formats_.end()) formats_.push_back(segment.input);
   segment.weight_bytes = static_cast<int64_t>(segment.kernel->prepack_bytes(problem));
-  uint8_t* const data = arena_->Allocate(static_cast<size_t>(segment.weight_bytes));
-  segment.weight = data;
+  SegmentMemory memory{.weight = arena_->Allocate(static_cast<size_t>(segment.weight_bytes))};
+  segment.weight = memory.weight;
+  if (chosen.outlier_kernel != nullptr) {
+    segment.outlier_kernel = chosen.outlier_kernel;
+    segment.outlier_problem = chosen.outlier_problem;
+    segment.outlier_bytes = static_cast<int64_t>(chosen.outlier_kernel->prepack_bytes(chosen.outlier_problem));
+    segment.outlier_weight = memory.outlier = arena_->Allocate(static_cast<size_t>(segment.outlier_bytes));
+  }
   out_ += problem.n;
   num_panels_ += segment.num_panels();
   segments_.push_back(std::move(segment));
-  return data;
+  return memory;
 }
 
 void Linear::AddDataPath(TensorDataPath storage, const LinearKernel& chosen) {
   TensorDataPath& path = data_path_.emplace_back(std::move(storage));
   DescribeKernel(chosen, path);
-  path.resident_bytes = segments_.back().weight_bytes * path.out / segments_.back().problem.n;
+  const Segment& segment = segments_.back();
+  path.resident_bytes = (segment.weight_bytes + segment.outlier_bytes) * path.out / segment.problem.n;
 }
 
 std::vector<PrepackedMatrix> Linear::matrices() const {
   std::vector<PrepackedMatrix> matrices;
   for (const Segment& segment : segments_) {
     matrices.push_back({segment.problem, segment.kernel->name, {segment.weight, static_cast<size_t>(segment.weight_bytes)}});
+    if (segment.outlier_kernel == nullptr) continue;
+    matrices.push_back(
+        {segment.outlier_problem, segment.outlier_kernel->name, {segment.outlier_weight, static_cast<size_t>(segment.outlier_bytes)}});
   }
   return matrices;
 }
@@ -234,19 +274,34 @@ void Linear::RunPanels(const Segment& segment, const LinearInput& input, int64_t
   }
   segment.kernel->run(params);
   if (params.outlier.count != nullptr) segment.kernel->add_outliers(params);
+  if (segment.outlier_kernel == nullptr) return;
+  params.problem = segment.outlier_problem;
+  params.weight = segment.outlier_weight;
+  params.activation = input.OutlierColumns(segment.input, row);
+  params.activation_stride = segment.outlier_problem.k;
+  params.bias = nullptr;
+  params.accumulate = true;
+  segment.outlier_kernel->run(params);
 }
 
 void Linear::ReadRow(int64_t o, float* out) const {
   for (const Segment& segment : segments_) {
     const int64_t row = o - segment.column_begin;
-    if (row >= 0 && row < segment.problem.n) return segment.kernel->read_row(segment.problem, segment.weight, row, out);
+    if (row < 0 || row >= segment.problem.n) continue;
+    segment.kernel->read_row(segment.problem, segment.weight, row, out);
+    if (segment.outlier_kernel == nullptr) return;
+    const std::vector<int32_t>& columns = segment.input.outlier_columns;
+    std::vector<float> kept(columns.size());
+    segment.outlier_kernel->read_row(segment.outlier_problem, segment.outlier_weight, row, kept.data());
+    for (size_t c = 0; c < columns.size(); ++c) out[columns[c]] = kept[c];
+    return;
   }
   CHECK(false);  // o is below out()
 }
 
 int64_t Linear::resident_bytes() const {
   int64_t bytes = static_cast<int64_t>(bias_.size() * sizeof(float));
-  for (const Segment& segment : segments_) bytes += segment.weight_bytes;
+  for (const Segment& segment : segments_) bytes += segment.weight_bytes + segment.outlier_bytes;
   return bytes;
 }
 

@@ -66,9 +66,17 @@ class Linear {
     InputFormat input;
     const uint8_t* weight = nullptr;  // in the arena
     int64_t weight_bytes = 0;
+    // The columns of the weights that are kept in bf16, with the products of input.outlier_columns; null: none.
+    const GemmKernelEntry* outlier_kernel = nullptr;
+    GemmProblem outlier_problem;
+    const uint8_t* outlier_weight = nullptr;  // in the arena
+    int64_t outlier_bytes = 0;
     int64_t column_begin = 0;  // of the layer's output
     int64_t panel_begin = 0;   // of the layer's panels, all segments counted
     int64_t num_panels() const { return (problem.n + kGemmPanel - 1) / kGemmPanel; }
+  };
+  struct SegmentMemory {  // of the prepacked weights of a segment; outlier null: none
+    uint8_t *weight = nullptr, *outlier = nullptr;
   };
 
   // params: m, the output and the panels; the rest is filled in here.
@@ -77,7 +85,7 @@ class Linear {
   absl::Status StackParts(absl::Span<const LinearSource> parts, const ComputeContext& context);
   absl::Status AddMatrix(absl::Span<const LinearSource> parts, GemmWeight family, GemmPrepackParams params, const ComputeContext& context);
   // The segment behind the others, with memory for its prepacked weights.
-  uint8_t* AddSegment(const LinearKernel& chosen, const GemmProblem& problem);
+  SegmentMemory AddSegment(const LinearKernel& chosen, const GemmProblem& problem);
   // The row of a part of the last segment.
   void AddDataPath(TensorDataPath storage, const LinearKernel& chosen);
   template <typename Part> void SetBias(absl::Span<const Part> parts);

@@ -14,7 +14,8 @@ absl::StatusOr<int64_t> MatrixBytes(absl::Span<const WeightShape> parts, const C
   }
   const GemmWeight family = GemmWeightFamily(parts[0].bits, parts[0].type);
   ASSIGN_OR_RETURN(const LinearKernel chosen, SelectLinearKernel(family, parts[0].input, problem, context));
-  return static_cast<int64_t>(chosen.kernel->prepack_bytes(problem));
+  const size_t outlier_bytes = chosen.outlier_kernel != nullptr ? chosen.outlier_kernel->prepack_bytes(chosen.outlier_problem) : 0;
+  return static_cast<int64_t>(chosen.kernel->prepack_bytes(problem) + outlier_bytes);
 }
 
 }  // namespace

@@ -30,6 +30,15 @@ TEST_F(LinearForecastTest, QuantizedMatricesTakeTheirCodesAndScales) {
   EXPECT_NEAR(static_cast<double>(Bytes({&w8, 1})), static_cast<double>(weights + 4 * groups), 0.02 * weights);
 }
 
+TEST_F(LinearForecastTest, OutlierColumnsTakeTwoBytesAWeight) {
+  WeightShape w8 = {.out = 64, .in = 128, .bits = 8, .group_size = 128};
+  w8.input = InputQuantization{
+      .args = {.strategy = QuantizationStrategy::kToken, .dynamic = true, .outlier_threshold = 6, .fixed_outliers = true}};
+  const int64_t without = Bytes({&w8, 1});
+  w8.input->outlier_columns = {0, 5, 8, 99};
+  EXPECT_EQ(Bytes({&w8, 1}), without + 2 * 4 * 64);
+}
+
 TEST_F(LinearForecastTest, NeighboursOfOneLayoutShareOnePadding) {
   const WeightShape half = {.out = 8, .in = 128};  // half a panel of 16 columns
   const WeightShape halves[] = {half, half};

@@ -57,6 +57,7 @@ void LinearInput::Activate(const InputFormat& format, int64_t rows, int64_t dim)
     form->outlier_index.Reserve(rows * dim * static_cast<int64_t>(sizeof(int32_t)));
     form->outlier_value.Reserve(rows * dim * static_cast<int64_t>(sizeof(float)));
   }
+  form->outlier_columns.Reserve(rows * static_cast<int64_t>(format.outlier_columns.size()) * 2);
 }
 
 void LinearInput::Prepare(absl::Span<const InputFormat> formats, int64_t rows, int64_t dim, bool keep_bf16) {
@@ -70,7 +71,7 @@ int64_t LinearInput::bytes() const {
   size_t bytes = 0;
   for (const Form& form : forms_) {
     bytes += form.high.size() + form.low.size() + form.scale.size() + form.sum.size();
-    bytes += form.outlier_count.size() + form.outlier_index.size() + form.outlier_value.size();
+    bytes += form.outlier_count.size() + form.outlier_index.size() + form.outlier_value.size() + form.outlier_columns.size();
   }
   return static_cast<int64_t>(bytes);
 }
@@ -79,7 +80,7 @@ int64_t LinearInput::column_unit() const {
   int64_t unit = 1;
   for (const Form& form : forms_) {
     if (!form.active || form.format.kind == GemmActivation::kBf16) continue;
-    if (form.format.kind == GemmActivation::kFp8 || form.format.outlier_threshold > 0) return dim_;
+    if (form.format.kind == GemmActivation::kFp8 || form.format.outlier_threshold > 0 || !form.format.outlier_columns.empty()) return dim_;
     unit = std::lcm(unit, form.format.group_size);
   }
   return std::min(unit, dim_);
@@ -111,6 +112,8 @@ void LinearInput::StoreColumns(const ComputeContext& context, int64_t row, int64
                                                  .scale = As<float>(form.scale) + row});
     } else if (format.outlier_threshold > 0) {
       StoreRowsWithOutliers(context, form, range, x, x_stride);
+    } else if (!format.outlier_columns.empty()) {
+      StoreRowsWithColumns(context, form, range, x, x_stride);
     } else {
       StoreIntegers(context, form, range, x, x_stride);
     }
@@ -127,6 +130,22 @@ void LinearInput::StoreRowsWithOutliers(const ComputeContext& context, Form& for
                                                          As<int32_t>(form.outlier_index) + row * dim_,
                                                          As<float>(form.outlier_value) + row * dim_);
     StoreIntegers(context, form, {row, 1, 0, dim_}, kept.data(), dim_);
+  }
+}
+
+void LinearInput::StoreRowsWithColumns(const ComputeContext& context, Form& form, const Range& range, const float* x, int64_t x_stride) {
+  DCHECK(range.columns == dim_);
+  const std::vector<int32_t>& columns = form.format.outlier_columns;
+  DCHECK(columns.back() < dim_);
+  static thread_local std::vector<float> kept;
+  for (int64_t r = 0; r < range.count; ++r) {
+    kept.assign(x + r * x_stride, x + r * x_stride + dim_);
+    uint16_t* out = As<uint16_t>(form.outlier_columns) + (range.row + r) * static_cast<int64_t>(columns.size());
+    for (const int32_t column : columns) {
+      *out++ = ToBfloat16(kept[column]).bits;
+      kept[column] = 0;
+    }
+    StoreIntegers(context, form, {range.row + r, 1, 0, dim_}, kept.data(), dim_);
   }
 }
 
@@ -189,6 +208,10 @@ OutlierActivation LinearInput::Outliers(const InputFormat& format, int64_t row) 
           .index = As<int32_t>(form.outlier_index) + row * dim_,
           .value = As<float>(form.outlier_value) + row * dim_,
           .stride = dim_};
+}
+
+const uint16_t* LinearInput::OutlierColumns(const InputFormat& format, int64_t row) const {
+  return As<uint16_t>(Find(format).outlier_columns) + row * static_cast<int64_t>(format.outlier_columns.size());
 }
 
 const uint16_t* LinearInput::Fp8Values(const InputFormat& format, int64_t row) const {

@@ -27,6 +27,8 @@ struct InputFormat {
 
   // int8: > 0 keeps magnitudes of at least this out of the integers and their scales, as outliers of their row.
   float outlier_threshold = 0;
+  // int8: channels kept out of the integers and their scales and held in bf16 instead, ascending. Never together with a threshold.
+  std::vector<int32_t> outlier_columns = {};
 
   friend bool operator==(const InputFormat&, const InputFormat&) = default;
 };
@@ -56,6 +58,8 @@ class LinearInput {
   IntegerActivation Integers(const InputFormat& format, int64_t row) const;
   // The outliers of row `row` and those behind it; without a threshold none. The same format.
   OutlierActivation Outliers(const InputFormat& format, int64_t row) const;
+  // The outlier columns of row `row` and those behind it, as bf16 bits [.., format.outlier_columns.size()], contiguous. The same format.
+  const uint16_t* OutlierColumns(const InputFormat& format, int64_t row) const;
   // The e4m3 values of row `row` and those behind it as bf16 bits [.., dim], contiguous, and their scales, one per row: what GemmParams
   // calls activation and activation_scale. The format, of kind kFp8, was given to Prepare.
   const uint16_t* Fp8Values(const InputFormat& format, int64_t row) const;
@@ -68,12 +72,14 @@ class LinearInput {
     AlignedBuffer high, low;  // bf16 bits, or integer planes
     AlignedBuffer scale, sum;
     AlignedBuffer outlier_count, outlier_index, outlier_value;
+    AlignedBuffer outlier_columns;  // bf16 bits
   };
   struct Range {  // of rows and columns
     int64_t row, count, column, columns;
   };
   void StoreIntegers(const ComputeContext& context, Form& form, const Range& range, const float* x, int64_t x_stride);
   void StoreRowsWithOutliers(const ComputeContext& context, Form& form, const Range& range, const float* x, int64_t x_stride);
+  void StoreRowsWithColumns(const ComputeContext& context, Form& form, const Range& range, const float* x, int64_t x_stride);
   const Form& Find(const InputFormat& format) const;
   void Activate(const InputFormat& format, int64_t rows, int64_t dim);
 

@@ -43,6 +43,37 @@ TEST_F(LinearInputTest, HoldsEveryFormOfItsRows) {
   }
 }
 
+// The listed channels are zeros in the integers and count for no scale, whatever their size; in bf16 they are beside them.
+TEST_F(LinearInputTest, OutlierColumnsAreHeldInBf16) {
+  const InputFormat plain{GemmActivation::kInt8, kDim, kDim};
+  InputFormat format = plain;
+  format.outlier_columns = {0, 7, kDim - 1};
+  std::vector<float> with = x_, without = x_;
+  for (int64_t r = 0; r < 3; ++r) {
+    for (const int32_t column : format.outlier_columns) {
+      with[r * kStride + column] = static_cast<float>(100 * r) + 0.1f * static_cast<float>(column);
+      without[r * kStride + column] = 0;
+    }
+  }
+  LinearInput input, expected;
+  input.Prepare({plain, format}, 3, kDim);
+  EXPECT_EQ(input.column_unit(), kDim);
+  expected.Prepare({plain}, 3, kDim);
+  input.Store(context_, 0, 1, with.data(), kStride);
+  input.Store(context_, 1, 2, with.data() + kStride, kStride);
+  expected.Store(context_, 0, 3, without.data(), kStride);
+  for (int64_t r = 0; r < 3; ++r) {
+    const IntegerActivation a = input.Integers(format, r), b = expected.Integers(plain, r);
+    EXPECT_EQ(*a.scale, *b.scale);
+    EXPECT_EQ(*a.sum, *b.sum);
+    EXPECT_EQ(std::vector<int8_t>(a.high, a.high + kDim), std::vector<int8_t>(b.high, b.high + kDim));
+    for (size_t c = 0; c < 3; ++c) {
+      EXPECT_EQ(input.OutlierColumns(format, r)[c], ToBfloat16(with[r * kStride + format.outlier_columns[c]]).bits) << r << " " << c;
+    }
+  }
+  EXPECT_EQ(input.Outliers(format, 0).count, nullptr);
+}
+
 TEST_F(LinearInputTest, OutliersAreLeftOutOfIntegersAndScales) {
   const InputFormat plain{GemmActivation::kInt8, kDim, kDim};
   InputFormat format = plain;

@@ -69,6 +69,33 @@ TEST_F(LinearKernelTest, OutliersAreKeptApartWhereCodesHaveAByteEach) {
   }
 }
 
+TEST_F(LinearKernelTest, DeclaredOutliersAreValuesOrColumns) {
+  QuantizationArgs args = kInt8Token;
+  args.outlier_threshold = 4.5f;
+  for (const Isa isa : {Isa::kScalar, DetectIsa()}) {
+    const Chosen values = Choose(8, 384, InputQuantization{args}, isa, GemmActivation::kBf16);
+    EXPECT_EQ(values.kernel.activation, "int8 dynamic per token, outliers from 4.5 in f32");
+    EXPECT_EQ(values.kernel.input.outlier_threshold, 4.5f);
+    EXPECT_NE(values.kernel.kernel->add_outliers, nullptr);
+    EXPECT_EQ(values.kernel.outlier_kernel, nullptr);
+    InputQuantization fixed{args};
+    fixed.args.fixed_outliers = true;
+    fixed.outlier_columns = {5, 9, 200};
+    const Chosen columns = Choose(8, 384, fixed, isa);
+    EXPECT_EQ(columns.kernel.activation, "int8 dynamic per token, outlier columns in bf16");
+    EXPECT_EQ(columns.kernel.input,
+              (InputFormat{.kind = GemmActivation::kInt8, .group_size = 384, .sum_group = 384, .outlier_columns = {5, 9, 200}}));
+    ASSERT_NE(columns.kernel.outlier_kernel, nullptr);
+    EXPECT_THAT(columns.kernel.outlier_kernel->name, HasSubstr("gemm_bf16_bf16_f32__"));
+    EXPECT_EQ(columns.kernel.outlier_problem.n, 32);
+    EXPECT_EQ(columns.kernel.outlier_problem.k, 3);
+    fixed.outlier_columns.clear();  // none in this module
+    const Chosen none = Choose(8, 384, fixed, isa);
+    EXPECT_EQ(none.kernel.outlier_kernel, nullptr);
+    EXPECT_EQ(none.kernel.input, (InputFormat{GemmActivation::kInt8, 384, 384}));
+  }
+}
+
 // A row must not depend on the rows beside it.
 TEST_F(LinearKernelTest, Int8DynamicPerTensorBecomesPerToken) {
   EXPECT_EQ(Choose(8, 384, InputQuantization{{.dynamic = true}}).kernel.activation, "int8 dynamic per token");

@@ -279,6 +279,48 @@ TEST(Linear, OutliersKeptApartLeaveTheOthersExact) {
   }
 }
 
+// Two channels a hundred times the rest, listed as outliers: their products are those of bf16, and the others keep their steps.
+TEST(Linear, OutlierColumnsAreMultipliedInBf16) {
+  constexpr int64_t kRows = 37, kIn = 160, kOut = 40;
+  std::vector<uint16_t> activation = RandomActivations(kRows * kIn, 7);
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (const int64_t i : {3, 90}) activation[r * kIn + i] = ToBfloat16(100.0f * static_cast<float>(r - 20) + static_cast<float>(i)).bits;
+  }
+  ThreadPool pool(2);
+  const TestMatrix matrix = RandomWithOutlierColumns("m", kOut, kIn, {3, 90, 159}, 3);
+  double largest = 0;
+  for (const float w : matrix.values) largest = std::fmax(largest, std::fabs(w));
+  std::vector<float> bias(kOut);
+  for (int64_t o = 0; o < kOut; ++o) bias[o] = static_cast<float>(o);
+  for (const Isa isa : ThisCpu().SupportedIsas()) {
+    const ComputeContext context = MakeComputeContext(&pool, isa);
+    const auto linear = Linear::Load({matrix.Source(bias)}, context);
+    ASSERT_TRUE(linear.ok()) << linear.status();
+    EXPECT_EQ(linear->data_path()[0].outlier_columns, (std::vector<int32_t>{3, 90, 159}));
+    const LinearInput input = MakeInput(context, *linear, activation.data(), kRows, kIn);
+    std::vector<float> out(kRows * kOut, 0.25f), read(kIn);
+    linear->Run(context, input, 0, kRows, out.data(), kOut, /*accumulate=*/true);
+    for (int64_t i = 0; i < kRows * kOut; ++i) {
+      const DotProduct dot = ReferenceDot(matrix, i % kOut, activation.data() + i / kOut * kIn);
+      // Half a step of 4.5 / 127 at most for every k, and f32 roundings.
+      const double bound = kIn * largest * 0.5 * 4.5 / 127 + dot.magnitude * 0x1p-20;
+      EXPECT_NEAR(out[i], 0.25 + bias[i % kOut] + dot.value, bound) << IsaName(isa) << " " << i / kOut << " " << i % kOut;
+    }
+    // The bits of a row depend neither on the others nor on who computes which columns.
+    std::vector<float> alone(kOut, 0.25f);
+    linear->Run(context, input, 20, 1, alone.data(), kOut, /*accumulate=*/true);
+    EXPECT_EQ(alone, std::vector<float>(out.begin() + 20 * kOut, out.begin() + 21 * kOut)) << IsaName(isa);
+    std::vector<float> whole(kRows * kOut), columns(kRows * 24);
+    linear->Run(context, input, 0, kRows, whole.data(), kOut);
+    linear->RunColumns(input, 0, kRows, 16, 40, columns.data(), 24);
+    for (int64_t i = 0; i < kRows * 24; ++i) ASSERT_EQ(columns[i], whole[i / 24 * kOut + 16 + i % 24]) << IsaName(isa) << " " << i;
+    for (const int64_t o : {0, 17, 39}) {
+      linear->ReadRow(o, read.data());
+      EXPECT_EQ(read, std::vector<float>(matrix.values.begin() + o * kIn, matrix.values.begin() + (o + 1) * kIn)) << IsaName(isa);
+    }
+  }
+}
+
 // What the arithmetic of quantized activations comes to, by the formulas: codes of the row times codes of the weights.
 double QuantizedProduct(const TestMatrix& matrix, int64_t o, const std::vector<float>& row, float static_scale) {
   const bool fp8 = matrix.input->args.type == QuantizationType::kFloat;

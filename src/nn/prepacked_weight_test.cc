@@ -75,6 +75,28 @@ TEST_F(PrepackedLinear, IsTheLayerItCameFrom) {
   }
 }
 
+TEST_F(PrepackedLinear, OutlierColumnsAreAMatrixOfTheirOwn) {
+  const TestMatrix q = RandomWithOutlierColumns("q", 40, 64, {1, 2, 60}, 1), k = RandomWithOutlierColumns("k", 24, 64, {1, 2, 60}, 2);
+  const std::vector<LinearSource> sources = {q.Source(), k.Source()};
+  const auto linear = Linear::Load(sources, context_);
+  ASSERT_TRUE(linear.ok());
+  const std::vector<PrepackedMatrix> matrices = linear->matrices();
+  ASSERT_EQ(matrices.size(), 2u);
+  EXPECT_EQ(matrices[1].problem.k, 3);
+  const auto again = Again(PartsOf(sources), matrices);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(Run(*again), Run(*linear));
+  EXPECT_EQ(again->resident_bytes(), linear->resident_bytes());
+  EXPECT_EQ(again->data_path()[1].outlier_columns, (std::vector<int32_t>{1, 2, 60}));
+  const auto refusal = [&](const std::vector<PrepackedMatrix>& given) {
+    return std::string(Again(PartsOf(sources), given).status().message());
+  };
+  EXPECT_THAT(refusal({matrices[0]}), HasSubstr("q: expected a prepacked matrix of outlier columns, found none"));
+  PrepackedMatrix other = matrices[1];
+  other.problem.k = 4;
+  EXPECT_THAT(refusal({matrices[0], other}), HasSubstr("q: expected a matrix prepacked for gemm_bf16_bf16_f32__"));
+}
+
 // Whatever the description says, memory is taken for what the parts become here.
 TEST_F(PrepackedLinear, ADescriptionOfAnythingElseIsRefused) {
   const TestMatrix q = RandomQuantized("q", 40, 64, 4, 32, TestOffset::kSymmetric, 1);
@@ -89,7 +111,7 @@ TEST_F(PrepackedLinear, ADescriptionOfAnythingElseIsRefused) {
     return std::string(status.message());
   };
   EXPECT_EQ(refusal({good}), "");
-  EXPECT_THAT(refusal({}), HasSubstr("q: expected 1 prepacked matrices, found 0"));
+  EXPECT_THAT(refusal({}), HasSubstr("q: expected more than 0 prepacked matrices, found no other"));
   EXPECT_THAT(refusal({good, good}), HasSubstr("found 2"));
   std::vector<PrepackedMatrix> bad(12, good);
   bad[0].kernel = "gemm_bf16_w4g_f32__scalar";

@@ -87,6 +87,22 @@ inline TestMatrix RandomQuantized(const std::string& name, int64_t out, int64_t 
   return m;
 }
 
+// 8-bit codes per channel with columns kept beside them, of other weights than the codes say, for an input of fixed outliers.
+inline TestMatrix RandomWithOutlierColumns(const std::string& name, int64_t out, int64_t in, const std::vector<int32_t>& columns,
+                                           uint64_t seed) {
+  TestMatrix m = RandomQuantized(name, out, in, 8, in, TestOffset::kSymmetric, seed, "bitsandbytes");
+  RandomStream random(seed, 1);
+  m.quantized->outlier_column = columns;
+  for (size_t i = 0; i < static_cast<size_t>(out) * columns.size(); ++i) {
+    m.quantized->outlier_weight.push_back(ToBfloat16(static_cast<float>(random.Normal())));
+  }
+  for (int64_t o = 0; o < out; ++o) m.quantized->DequantizeRow(o, absl::MakeSpan(m.values).subspan(o * in, in));
+  m.input = InputQuantization{
+      .args = {.strategy = QuantizationStrategy::kToken, .dynamic = true, .outlier_threshold = 6.0f, .fixed_outliers = true},
+      .outlier_columns = columns};
+  return m;
+}
+
 // e4m3 codes, none of them NaN.
 inline TestMatrix RandomFp8(const std::string& name, int64_t out, int64_t in, int64_t group_size, uint64_t seed) {
   TestMatrix m = RandomQuantized(name, out, in, 8, group_size, TestOffset::kSymmetric, seed, "float-quantized");

@@ -18,6 +18,11 @@ constexpr QuantizationArgs GroupedInt(int num_bits, bool symmetric) {
 
 constexpr QuantizationArgs Int8(QuantizationStrategy strategy, bool dynamic) { return {.strategy = strategy, .dynamic = dynamic}; }
 
+// LLM.int8(), Dettmers et al. 2022 (arXiv 2208.07339), section 3.2: the threshold of the paper.
+constexpr QuantizationArgs Int8WithOutliers() {
+  return {.strategy = QuantizationStrategy::kToken, .dynamic = true, .outlier_threshold = kOutlierThreshold};
+}
+
 constexpr QuantizationArgs Fp8(QuantizationStrategy strategy, bool dynamic) {
   return {.type = QuantizationType::kFloat, .strategy = strategy, .dynamic = dynamic};
 }
@@ -46,6 +51,7 @@ constexpr Preset kPresets[] = {
     {"W4A8", "int-quantized", GroupedInt(4, true), Int8(kToken, true)},
     {"W8A8", "int-quantized", Int8(kChannel, false), Int8(kToken, true)},
     {"W8A8_STATIC", "int-quantized", Int8(kChannel, false), Int8(kTensor, false)},
+    {"LLM_INT8", "bitsandbytes", Int8(kChannel, false), Int8WithOutliers()},
     {"FP8", "float-quantized", Fp8(kTensor, false), Fp8(kTensor, false)},
     {"FP8_DYNAMIC", "float-quantized", Fp8(kChannel, false), Fp8(kToken, true)},
     {"FP8_BLOCK", "float-quantized", Fp8Block(128), Fp8Groups(128)},
@@ -55,6 +61,14 @@ constexpr Preset kPresets[] = {
 bool SameCodes(const std::optional<QuantizationArgs>& a, const std::optional<QuantizationArgs>& b) {
   if (!a.has_value() || !b.has_value()) return a.has_value() == b.has_value();
   return a->num_bits == b->num_bits && a->type == b->type && a->symmetric == b->symmetric && a->dynamic == b->dynamic;
+}
+
+// Whether two kinds of activations differ at most in which values are outliers.
+bool SameInput(std::optional<QuantizationArgs> a, const std::optional<QuantizationArgs>& b) {
+  if (!a.has_value() || !b.has_value()) return a.has_value() == b.has_value();
+  if (a->outlier_threshold > 0 && b->outlier_threshold > 0) a->outlier_threshold = b->outlier_threshold;
+  a->fixed_outliers = b->fixed_outliers;
+  return a == b;
 }
 
 }  // namespace
@@ -80,7 +94,7 @@ absl::StatusOr<QuantizationScheme> FindScheme(absl::string_view name) {
 
 absl::string_view PresetName(const std::optional<QuantizationArgs>& weights, const std::optional<QuantizationArgs>& input_activations) {
   for (const Preset& row : kPresets) {
-    if (SameCodes(row.weights, weights) && row.input_activations == input_activations) return row.name;
+    if (SameCodes(row.weights, weights) && SameInput(row.input_activations, input_activations)) return row.name;
   }
   return "";
 }

@@ -160,6 +160,11 @@ absl::Status Validate(const QuantizationArgs& args) {
   if (args.dynamic && (is_block || of_channels)) {
     return UsageError("dynamic: expected false for strategy ", strategy, ", found true");
   }
+  const bool int8_per_token = args.num_bits == 8 && args.type == QuantizationType::kInt && args.strategy == QuantizationStrategy::kToken;
+  if (!(args.outlier_threshold >= 0) || (args.outlier_threshold > 0 && !int8_per_token)) {
+    return UsageError("outlier threshold: expected none, or a positive one of int8 codes per token, found ", args.outlier_threshold);
+  }
+  if (args.fixed_outliers && args.outlier_threshold == 0) return UsageError("fixed outliers: expected a threshold, found none");
   return absl::OkStatus();
 }
 
@@ -173,8 +178,11 @@ absl::Status ValidateInput(const QuantizationArgs& args) {
 }
 
 std::string DescribeInput(const QuantizationArgs& args) {
+  const std::string outliers = args.outlier_threshold == 0 ? ""
+                               : args.fixed_outliers       ? ", outlier columns apart"
+                                                           : absl::StrCat(", outliers from ", args.outlier_threshold, " apart");
   return absl::StrCat(args.type == QuantizationType::kInt ? "int" : "fp", args.num_bits, args.dynamic ? " dynamic per " : " static per ",
-                      StrategyName(args.strategy), args.group_size > 0 ? absl::StrCat(" of ", args.group_size) : "");
+                      StrategyName(args.strategy), args.group_size > 0 ? absl::StrCat(" of ", args.group_size) : "", outliers);
 }
 
 absl::Span<const absl::string_view> QuantizationArgsKeys() { return kKeys; }

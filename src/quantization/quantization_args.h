@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +28,10 @@ struct QuantizationArgs {
   int group_size = 0;                  // > 0 with kGroup only; 0 with kGroup in a preset: "auto"
   int block_rows = 0, block_cols = 0;  // with kBlock only
   bool dynamic = false;                // activations: scales at run time
+  // Activations, > 0: LLM.int8(). Magnitudes from this on, its outliers, stay out of the codes. They are found value by value at run time,
+  // or with fixed_outliers are the channels that the artifact lists, whatever their values. No words of compressed-tensors.
+  float outlier_threshold = 0;
+  bool fixed_outliers = false;
 
   // Largest and smallest signed code: [-2^(b-1), 2^(b-1)-1].
   int min_code() const { return -(1 << (num_bits - 1)); }
@@ -41,7 +46,8 @@ struct QuantizationArgs {
 // What a layer's input is quantized to before it is multiplied, where the artifact says so.
 struct InputQuantization {
   QuantizationArgs args;
-  float static_scale = 0;  // of every row and group; with args.dynamic: 0
+  float static_scale = 0;                     // of every row and group; with args.dynamic: 0
+  std::vector<int32_t> outlier_columns = {};  // with args.fixed_outliers: the channels, ascending; may be none
   bool operator==(const InputQuantization&) const = default;
 };
 
@@ -53,7 +59,7 @@ absl::Status Validate(const QuantizationArgs& args);
 // Errors: kUnimplemented naming what else it is; those of Validate.
 absl::Status ValidateInput(const QuantizationArgs& args);
 
-// "int8 dynamic per token", "fp8 static per tensor", "fp8 dynamic per group of 128".
+// "int8 dynamic per token", "fp8 static per tensor", "fp8 dynamic per group of 128", "int8 dynamic per token, outliers from 6 apart".
 std::string DescribeInput(const QuantizationArgs& args);
 
 // From and to the JSON of quantization_config. Reading follows the published defaults for absent keys (strategy from group_size)

@@ -131,6 +131,10 @@ TEST(QuantizationArgs, WhatIsWrittenIsReadBack) {
 
 TEST(QuantizationArgs, InputsAreDescribed) {
   EXPECT_EQ(DescribeInput({.strategy = QuantizationStrategy::kToken, .dynamic = true}), "int8 dynamic per token");
+  QuantizationArgs outliers{.strategy = QuantizationStrategy::kToken, .dynamic = true, .outlier_threshold = 6.5f};
+  EXPECT_EQ(DescribeInput(outliers), "int8 dynamic per token, outliers from 6.5 apart");
+  outliers.fixed_outliers = true;
+  EXPECT_EQ(DescribeInput(outliers), "int8 dynamic per token, outlier columns apart");
   EXPECT_EQ(DescribeInput({.type = QuantizationType::kFloat}), "fp8 static per tensor");
   EXPECT_EQ(DescribeInput({.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kGroup, .group_size = 128, .dynamic = true}),
             "fp8 dynamic per group of 128");
@@ -148,6 +152,19 @@ TEST(QuantizationArgs, InputsThatCanBeDeclared) {
     EXPECT_TRUE(absl::IsUnimplemented(ValidateInput(args))) << DescribeInput(args);
   }
   EXPECT_TRUE(absl::IsInvalidArgument(ValidateInput({.strategy = kToken})));
+}
+
+TEST(QuantizationArgs, OutliersAreOfInt8CodesPerToken) {
+  QuantizationArgs args{.strategy = QuantizationStrategy::kToken, .dynamic = true, .outlier_threshold = 6};
+  EXPECT_TRUE(Validate(args).ok());
+  args.fixed_outliers = true;
+  EXPECT_TRUE(ValidateInput(args).ok());
+  args.outlier_threshold = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(args)));
+  args = {.outlier_threshold = 6};
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(args)));
+  args = {.strategy = QuantizationStrategy::kToken, .dynamic = true, .outlier_threshold = -1};
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(args)));
 }
 
 TEST(QuantizationArgs, ColumnsThatShareAScale) {

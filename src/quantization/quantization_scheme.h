@@ -12,14 +12,18 @@
 
 namespace pith {
 
+inline constexpr float kOutlierThreshold = 6.0f;  // of LLM_INT8
+
 struct QuantizationScheme {
   std::string name;    // "W4A16"
-  std::string format;  // "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "dense"
+  std::string format;  // of the format table: "pack-quantized", "int-quantized", "bitsandbytes", ...; or "dense"
   std::optional<QuantizationArgs> weights;
   std::optional<QuantizationArgs> input_activations;
 
   // Whether it has scales that only data can tell: static ones of activations.
   bool NeedsCalibration() const { return input_activations.has_value() && !input_activations->dynamic; }
+  // LLM.int8(): whether channels of the input stay out of the codes.
+  bool HasOutliers() const { return input_activations.has_value() && input_activations->outlier_threshold > 0; }
 };
 
 // THE TABLE of schemes: BF16, W8A16, W4A16, W8A8, FP8_DYNAMIC, ... (presets.cc). Every row can be stored and run, and quantized to unless
@@ -30,8 +34,8 @@ absl::Span<const QuantizationScheme> PresetSchemes();
 // Case-insensitive. Errors: kUnimplemented listing the known names (with the nearest first).
 absl::StatusOr<QuantizationScheme> FindScheme(absl::string_view name);
 
-// The preset's name of a scheme with weights of these bits, type and symmetry, whatever shares a scale, and exactly these activations;
-// empty when there is none.
+// The preset's name of a scheme with weights of these bits, type and symmetry, whatever shares a scale, and these activations, whatever
+// their outliers are; empty when there is none.
 absl::string_view PresetName(const std::optional<QuantizationArgs>& weights, const std::optional<QuantizationArgs>& input_activations);
 
 // The scheme with weights per tensor, channel or group, or per block where it is so already. `group_size` > 0 with kGroup, else 0.

@@ -51,7 +51,7 @@ TEST(Presets, UnknownNameListsTheKnownAndTheNearest) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(status.message(),
             "scheme \"W4A61\": not known, nearest is W4A16; known are BF16 W8A16 W4A16 W4A16_ASYM W4A8 W8A8 W8A8_STATIC "
-            "FP8 FP8_DYNAMIC FP8_BLOCK");
+            "LLM_INT8 FP8 FP8_DYNAMIC FP8_BLOCK");
 }
 
 TEST(Presets, NameOfAnySchemeWithTheSameCodes) {
@@ -62,6 +62,11 @@ TEST(Presets, NameOfAnySchemeWithTheSameCodes) {
   EXPECT_EQ(PresetName(QuantizationArgs{.num_bits = 3}, dynamic), "");
   EXPECT_EQ(PresetName(QuantizationArgs{}, dynamic), "W8A8");
   EXPECT_EQ(PresetName(QuantizationArgs{}, QuantizationArgs{}), "W8A8_STATIC");
+  QuantizationArgs outliers = dynamic;
+  outliers.outlier_threshold = 4;
+  outliers.fixed_outliers = true;
+  EXPECT_EQ(PresetName(QuantizationArgs{}, outliers), "LLM_INT8");
+  EXPECT_EQ(PresetName(QuantizationArgs{.num_bits = 4}, outliers), "");
   const QuantizationArgs fp8{.type = QuantizationType::kFloat};
   EXPECT_EQ(PresetName(fp8, fp8), "FP8");
   EXPECT_EQ(PresetName(fp8, dynamic), "");
@@ -80,6 +85,12 @@ TEST(Presets, StoreWhatThePublishedOnesDo) {
   EXPECT_EQ(block.weights->block_rows, 128);
   EXPECT_EQ(block.weights->block_cols, 128);
   EXPECT_EQ(block.input_activations->group_size, 128);
+  const QuantizationScheme llm_int8 = *FindScheme("LLM_INT8");
+  EXPECT_EQ(llm_int8.format, "bitsandbytes");
+  EXPECT_EQ(llm_int8.input_activations->outlier_threshold, 6.0f);
+  EXPECT_FALSE(llm_int8.input_activations->fixed_outliers);
+  EXPECT_TRUE(llm_int8.HasOutliers());
+  EXPECT_FALSE(w8a8.HasOutliers());
   EXPECT_EQ(FindScheme("FP8_DYNAMIC")->weights->strategy, QuantizationStrategy::kChannel);
   for (const QuantizationScheme& scheme : PresetSchemes()) {
     EXPECT_EQ(scheme.NeedsCalibration(), scheme.name == "FP8" || scheme.name == "W8A8_STATIC") << scheme.name;

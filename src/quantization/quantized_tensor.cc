@@ -21,6 +21,8 @@ void QuantizedTensor::DequantizeRow(int64_t o, absl::Span<float> out_row) const 
       for (int64_t i = 0; i < group_size; ++i) row[i] = s * static_cast<float>(static_cast<int>(codes[i]) - zero);
     }
   }
+  const size_t outliers = outlier_column.size();
+  for (size_t c = 0; c < outliers; ++c) out_row[outlier_column[c]] = ToFloat(outlier_weight[o * outliers + c]);
 }
 
 }  // namespace pith

@@ -25,6 +25,10 @@ struct Variant {
 };
 
 constexpr QuantizationArgs kInt8Token{.strategy = QuantizationStrategy::kToken, .dynamic = true};
+// Every row has values beyond this; as columns they are those that SetInput is told.
+constexpr QuantizationArgs kOutliers{.strategy = QuantizationStrategy::kToken, .dynamic = true, .outlier_threshold = 1.5f};
+constexpr QuantizationArgs kOutlierColumns{
+    .strategy = QuantizationStrategy::kToken, .dynamic = true, .outlier_threshold = 1.5f, .fixed_outliers = true};
 constexpr QuantizationArgs kFp8Token{.type = QuantizationType::kFloat, .strategy = QuantizationStrategy::kToken, .dynamic = true};
 constexpr QuantizationArgs kFp8Tensor{.type = QuantizationType::kFloat};
 
@@ -39,6 +43,8 @@ const Variant kVariants[] = {
     {"llama_w8a8", "llama", 8, 0, InputQuantization{kInt8Token}},
     {"qwen2_w4a8", "qwen2", 4, 32, InputQuantization{kInt8Token}},
     {"llama_w8a8_static", "llama", 8, 0, InputQuantization{{}, 0.05f}},
+    {"llama_llm_int8", "llama", 8, 0, InputQuantization{kOutliers}},
+    {"qwen2_llm_int8_columns", "qwen2", 8, 0, InputQuantization{kOutlierColumns, 0, {0, 7, 31, 64, 95}}},
     {"llama_fp8_dynamic", "llama", 8, 0, InputQuantization{kFp8Token}},
     {"qwen3_fp8_static", "qwen3", 8, 0, InputQuantization{kFp8Tensor, 0.05f}},
 };

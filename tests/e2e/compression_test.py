@@ -92,6 +92,53 @@ class CompressionTest(harness.Case):
         few = run("quantize", self.model, "-o", self.scratch / "few", "--calibration", self.text, "--bits-per-weight", 3)
         self.assertExit(few, 2, "--bits-per-weight 3")
 
+    def test_llm_int8_keeps_the_outliers_that_calibration_found(self):
+        def spoil(tensors):
+            for layer in range(3):
+                tensors[f"model.layers.{layer}.input_layernorm.weight"][[5, 77]] = 100
+
+        model = tiny_model.write(self.scratch / "outliers", hidden=128, inter=256, layers=3, spoil=spoil)
+        flags = ["--calibration", self.text, "--num-samples", 8, "--sequence-length", 48]
+        made = {"W8A8": [], "LLM_INT8": [], "columns": flags}
+        for name, more in made.items():
+            scheme = "W8A8" if name == "W8A8" else "LLM_INT8"
+            self.assertExit(run("quantize", model, "-o", self.scratch / name, "--scheme", scheme, "--no-clip-search", *more), 0)
+        report = json.loads((self.scratch / "columns" / "report.json").read_text())
+        columns = {layer["name"]: layer.get("outlier_columns", []) for layer in report["layers"]}
+        for layer in range(3):
+            for part in "qkv":
+                self.assertLessEqual({5, 77}, set(columns[f"model.layers.{layer}.self_attn.{part}_proj"]))
+        configs = {name: json.loads((self.scratch / name / "config.json").read_text())["quantization_config"] for name in made}
+        self.assertEqual(configs["LLM_INT8"], {"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_threshold": 6.0,
+                                               "llm_int8_skip_modules": ["lm_head"]})
+        self.assertEqual(configs["columns"], {**configs["LLM_INT8"], "llm_int8_outlier_columns": "stored"})
+        inspected = run_json("inspect", self.scratch / "columns")
+        self.assertEqual(inspected["data_path"], "LLM_INT8/int8")
+        for tensor in inspected["tensors"]:
+            self.assertEqual(tensor["outlier_columns"], columns.get(tensor["name"], []), tensor["name"])
+        self.assertFalse(inspected["loaders"]["vLLM"]["loads"])
+        self.assertTrue(inspected["loaders"]["transformers"]["loads"])
+        text = run("inspect", self.scratch / "columns").stdout
+        self.assertIn("int8 dynamic per token, outlier columns in bf16", text)
+        self.assertIn(" outlier columns\n", text)
+        at_run_time = run_json("inspect", self.scratch / "LLM_INT8")
+        self.assertEqual({t["activation"] for t in at_run_time["tensors"] if "_proj" in t["name"]},
+                         {"int8 dynamic per token, outliers from 6 in f32"})
+        self.assertTrue(at_run_time["loaders"]["vLLM"]["loads"])
+        result = run_json("eval", *[self.scratch / name for name in made], "--reference", model, "--data", self.text, "--context", 64,
+                          "--limit", 6)
+        w8a8, found, fixed = (entry["metrics"]["kl_mean"]["value"] for entry in result["models"])
+        self.assertLess(found, w8a8)
+        self.assertLess(fixed, w8a8)
+        plain = self.scratch / "plain"
+        self.assertExit(run("convert", self.scratch / "columns", "-o", plain, "--format", "bnb-int8"), 0)
+        self.assertNotIn("llm_int8_outlier_columns", (plain / "config.json").read_text())
+        refused = run("convert", self.scratch / "columns", "-o", self.scratch / "ct", "--format", "compressed-tensors")
+        self.assertExit(refused, 4, "expected no outlier columns")
+        self.assertExit(run("run", self.scratch / "columns", "The loom", "--max-tokens", 4), 0)
+        refused = run("quantize", model, "-o", self.scratch / "gptq", "--scheme", "LLM_INT8", "--method", "gptq", *flags)
+        self.assertExit(refused, 4, "expected rtn or llm_int8")
+
     def test_warnings_are_told_and_strict_refuses_them(self):
         def spoil(tensors):
             tensors["model.layers.2.input_layernorm.weight"][5] = 0  # q, k and v never see this channel

@@ -5,6 +5,7 @@
 #include "compression/modifier.h"
 #include "compression/modifiers/awq.h"
 #include "compression/modifiers/gptq.h"
+#include "compression/modifiers/llm_int8.h"
 #include "compression/modifiers/rtn.h"
 #include "compression/modifiers/smoothquant.h"
 
@@ -19,6 +20,7 @@ constexpr MethodRow kMethods[] = {
     {"awq+gptq", "scales as awq does, codes as gptq does", MakeAwqScaler, MakeGptqQuantizer},
     {"smoothquant", "moves outliers from int8 activations into weights, then rounds to nearest", MakeSmoothQuantScaler, MakeRtnQuantizer},
     {"smoothquant+gptq", "scales as smoothquant does, codes as gptq does", MakeSmoothQuantScaler, MakeGptqQuantizer},
+    {"llm_int8", "LLM_INT8 as published, by the largest weight of each row; data fix the outlier columns", nullptr, MakeLlmInt8Quantizer},
 };
 
 }  // namespace
@@ -34,7 +36,7 @@ absl::StatusOr<const MethodRow*> FindMethod(absl::string_view name) {
 }
 
 absl::string_view BestMethod(const QuantizationScheme& scheme) {
-  if (scheme.weights->type == QuantizationType::kFloat) return "rtn";
+  if (scheme.weights->type == QuantizationType::kFloat || scheme.HasOutliers()) return "rtn";
   if (scheme.weights->num_bits <= 4) return "awq+gptq";
   return scheme.input_activations.has_value() ? "smoothquant+gptq" : "gptq";
 }

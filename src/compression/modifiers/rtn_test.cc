@@ -61,6 +61,27 @@ TEST(RtnModifierTest, WeighsErrorsByTheInput) {
   EXPECT_LT(error[true], 0.9 * error[false]);
 }
 
+// Columns that are kept apart may be as wrong as they like: the range is that of the others.
+TEST(RtnModifierTest, OutlierColumnsDoNotCount) {
+  RandomStream random(4);
+  std::vector<float> values(8 * 64), rows(16 * 64);
+  for (float& value : values) value = random.Normal();
+  for (float& value : rows) value = random.Normal();
+  for (size_t i = 5; i < rows.size(); i += 64) rows[i] *= 1000.0f;
+  for (int64_t o = 0; o < 8; ++o) values[o * 64 + 5] = 4.0f;
+  ThreadPool pool(1);
+  InputStatistics statistics(64, StatisticsLevel::kChannels, 16, Isa::kScalar);
+  statistics.Add({rows.data(), 16, 64}, pool);
+  const auto quantizer = MakeRtnQuantizer({});
+  const QuantizationArgs args{.num_bits = 4, .strategy = QuantizationStrategy::kChannel};
+  LinearLayer layer{.name = "m", .weight = {values.data(), 8, 64}, .args = args};
+  const auto whole = (*quantizer)->Quantize(layer, &statistics, pool);
+  layer.outlier_columns = {5};
+  const auto apart = (*quantizer)->Quantize(layer, &statistics, pool);
+  ASSERT_TRUE(whole.ok() && apart.ok());
+  for (int64_t o = 0; o < 8; ++o) EXPECT_LT(apart->weight.scale[o], whole->weight.scale[o]) << o;
+}
+
 TEST(MethodTableTest, FindsRowsByName) {
   ASSERT_TRUE(FindMethod("awq+gptq").ok());
   EXPECT_EQ((*FindMethod("awq+gptq"))->name, "awq+gptq");

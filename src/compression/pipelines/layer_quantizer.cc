@@ -7,19 +7,35 @@
 #include "compression/scaled_layer.h"
 #include "quantization/formats/format_table.h"
 #include "quantization/formats/input_scale.h"
+#include "quantization/formats/outlier_columns.h"
 
 namespace pith {
+namespace {
+
+// What scales are rounded to: the model's dtype. bitsandbytes stores 127 times a scale as F32, which gives back scales of 16 bits exactly.
+DType ScaleDType(const PlannedModule& module, DType model_dtype) {
+  return module.scheme.format == "bitsandbytes" && model_dtype == DType::kF32 ? DType::kBF16 : model_dtype;
+}
+
+}  // namespace
 
 absl::StatusOr<QuantizedTensor> QuantizeModule(const PlannedModule& module, const CompressionPlan& plan, MatrixView<const float> weight,
-                                               InputStatistics* input, std::optional<float> input_scale, WeightQuantizer& quantizer,
-                                               ThreadPool& pool, StageResult& result) {
-  const LinearLayer layer{.name = module.name, .weight = weight, .args = module.args(), .scale_dtype = plan.model_dtype};
+                                               InputStatistics* input, const std::optional<InputQuantization>& activations,
+                                               WeightQuantizer& quantizer, ThreadPool& pool, StageResult& result) {
+  LinearLayer layer{.name = module.name, .weight = weight, .args = module.args(), .scale_dtype = ScaleDType(module, plan.model_dtype)};
+  if (activations.has_value()) layer.outlier_columns = activations->outlier_columns;
   ASSIGN_OR_RETURN(QuantizedLayer quantized, quantizer.Quantize(layer, input, pool));
+  if (!layer.outlier_columns.empty()) {
+    KeepOutlierColumns(weight, layer.outlier_columns, quantized.weight);
+    std::vector<std::string> notes = std::move(quantized.report.notes);
+    quantized.report = MakeLayerReport(module.name, weight, quantized.weight);
+    quantized.report.notes = std::move(notes);
+  }
   result.layers.push_back(std::move(quantized.report));
   ASSIGN_OR_RETURN(auto tensors, EncodeWeight(module.scheme.format, quantized.weight, module.args()));
   for (StoredTensor& tensor : tensors) result.tensors.push_back({absl::StrCat(module.name, ".", tensor.suffix), std::move(tensor.tensor)});
-  if (input_scale.has_value()) {
-    StoredTensor scale = EncodeInputScale(*input_scale, plan.model_dtype);
+  if (activations.has_value() && !activations->args.dynamic) {
+    StoredTensor scale = EncodeInputScale(activations->static_scale, plan.model_dtype);
     result.tensors.push_back({absl::StrCat(module.name, ".", scale.suffix), std::move(scale.tensor)});
   }
   return std::move(quantized.weight);

@@ -12,11 +12,11 @@
 
 namespace pith {
 
-// Quantizes `weight` [out, in] of a planned module and adds its tensors and its report to `result`; `input_scale` is stored where the
-// module's activations have a static one. Returns the codes.
+// Quantizes `weight` [out, in] of a planned module and adds its tensors and its report to `result`. `activations`: what its input becomes,
+// where the artifact says so; a static scale is stored, and so are outlier columns. Returns the codes.
 absl::StatusOr<QuantizedTensor> QuantizeModule(const PlannedModule& module, const CompressionPlan& plan, MatrixView<const float> weight,
-                                               InputStatistics* input, std::optional<float> input_scale, WeightQuantizer& quantizer,
-                                               ThreadPool& pool, StageResult& result);
+                                               InputStatistics* input, const std::optional<InputQuantization>& activations,
+                                               WeightQuantizer& quantizer, ThreadPool& pool, StageResult& result);
 
 // Adds a tensor of the source, as it is stored, to `result`.
 void CopyTensor(const std::string& name, const TensorView& tensor, StageResult& result);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/float_types.h"
 #include "base/status.h"
+#include "compression/modifiers/llm_int8.h"
 #include "compression/pipelines/layer_quantizer.h"
 #include "quantization/formats/input_scale.h"
 
@@ -43,6 +44,15 @@ class InputObserver : public LayerObserver {
   std::map<std::string, InputStatistics*> statistics_;
   std::vector<float> rows_;
 };
+
+// What the input of a module becomes, from the largest magnitude of each of its channels.
+std::optional<InputQuantization> ChooseInput(const QuantizationScheme& scheme, const std::vector<float>& max_abs, DType dtype) {
+  if (!scheme.input_activations.has_value()) return std::nullopt;
+  InputQuantization input{.args = *scheme.input_activations};
+  if (!input.args.dynamic) input.static_scale = StaticInputScale(input.args, *std::max_element(max_abs.begin(), max_abs.end()), dtype);
+  if (input.args.fixed_outliers) input.outlier_columns = FindOutlierColumns(max_abs, input.args.outlier_threshold);
+  return input;
+}
 
 }  // namespace
 
@@ -168,18 +178,10 @@ absl::Status SequentialPipeline::QuantizeStage(const Stage& stage, std::vector<O
     }
     const auto it = statistics.find(module->name);
     if (it == statistics.end()) return NotSupportedError(module->name, ": expected a module whose input is observed");
-    const std::optional<QuantizationArgs>& activations = module->scheme.input_activations;
-    std::optional<InputQuantization> input;
-    std::optional<float> scale;
-    if (activations.has_value()) input = InputQuantization{.args = *activations};
-    if (activations.has_value() && !activations->dynamic) {
-      const std::vector<float>& max_abs = it->second->max_abs();
-      scale = StaticInputScale(*activations, *std::max_element(max_abs.begin(), max_abs.end()), parts_.plan.model_dtype);
-      input->static_scale = *scale;
-    }
+    const std::optional<InputQuantization> input = ChooseInput(module->scheme, it->second->max_abs(), parts_.plan.model_dtype);
     ASSIGN_OR_RETURN(const Tensor matrix, scaled.ReadMatrix(module->name));
     ASSIGN_OR_RETURN(QuantizedTensor codes, QuantizeModule(*module, parts_.plan, {matrix.as<float>().data(), module->out, module->in},
-                                                           it->second, scale, parts_.quantizer, parts_.pool, result));
+                                                           it->second, input, parts_.quantizer, parts_.pool, result));
     codes.format = module->scheme.format;
     quantized_.SetQuantized(module->name, std::move(codes), input);
     RETURN_IF_ERROR(progress(1));

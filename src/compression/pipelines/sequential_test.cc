@@ -2,12 +2,14 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "artifact/manifest.h"
 #include "base/file.h"
+#include "base/float_types.h"
 #include "base/random.h"
 #include "base/test_util.h"
 #include "compression/checkpoint.h"
@@ -68,7 +70,7 @@ TEST_F(SequentialTest, EveryMethodAndSchemeGivesAnArtifact) {
   const std::pair<const char*, const char*> kCases[] = {
       {"W4A16", "rtn"},        {"W4A16", "gptq"}, {"W4A16_ASYM", "awq"},   {"W4A16", "awq+gptq"},
       {"W4A8", "auto"},        {"W8A16", "auto"}, {"W8A8", "smoothquant"}, {"W8A8", "smoothquant+gptq"},
-      {"W8A8_STATIC", "auto"}, {"FP8", "auto"},   {"FP8_DYNAMIC", "rtn"}};
+      {"W8A8_STATIC", "auto"}, {"FP8", "auto"},   {"FP8_DYNAMIC", "rtn"},  {"LLM_INT8", "llm_int8"}};
   for (const char* model : {"qwen2_window", "llama_llama3"}) {
     const auto reader = OpenGolden(model);
     for (const auto& [scheme, method] : kCases) {
@@ -96,6 +98,72 @@ TEST_F(SequentialTest, EveryMethodAndSchemeGivesAnArtifact) {
       EXPECT_FALSE(FileExists(Checkpoint::PathOf(scratch_.File(name))));
     }
   }
+}
+
+class LlmInt8Test : public SequentialTest {
+ protected:
+  // With a threshold that the inputs of a tiny model reach.
+  Recipe MakeOutlierRecipe() {
+    Recipe recipe = MakeTestRecipe("LLM_INT8", "auto");
+    recipe.scheme.input_activations->outlier_threshold = 2.5f;
+    return recipe;
+  }
+};
+
+// Columns are those whose input reached the threshold, in bf16, the same for all readers of an input, and listed in the report.
+TEST_F(LlmInt8Test, CalibrationFixesTheOutlierColumns) {
+  const auto reader = OpenGolden("qwen2_window");
+  const auto report = Run(*reader, MakeOutlierRecipe(), "out");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(VerifyManifest(scratch_.File("out")).ok()) << VerifyManifest(scratch_.File("out"));
+  const auto artifact = ArtifactReader::Open(scratch_.File("out"));
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  EXPECT_EQ((*artifact)->config()["quantization_config"]["llm_int8_outlier_columns"], "stored");
+  EXPECT_EQ((*artifact)->config()["quantization_config"]["llm_int8_threshold"], 2.5);
+  std::set<std::vector<int32_t>> distinct;
+  int64_t bytes = 0;
+  for (const LayerReport& layer : report->layers) {
+    const auto weight = (*artifact)->ReadWeight(layer.name);
+    ASSERT_TRUE(weight.ok()) << weight.status();
+    EXPECT_EQ(weight->input->outlier_columns, layer.outlier_columns);
+    distinct.insert(layer.outlier_columns);
+    EXPECT_LT(layer.outlier_columns.size(), static_cast<size_t>(layer.in)) << layer.name;
+    const auto original = reader->ReadWeight(layer.name);
+    std::vector<float> values(static_cast<size_t>(layer.out * layer.in)), row(static_cast<size_t>(layer.in));
+    ASSERT_TRUE(ConvertToFloat(*original->dense, absl::MakeSpan(values)).ok());
+    for (int64_t o = 0; o < layer.out; ++o) {
+      weight->quantized->DequantizeRow(o, absl::MakeSpan(row));
+      for (const int32_t column : layer.outlier_columns)
+        EXPECT_EQ(row[column], RoundToBfloat16(values[o * layer.in + column])) << layer.name;
+    }
+    if (absl::string_view(layer.name).find("q_proj") == absl::string_view::npos) continue;
+    const std::string v = absl::StrCat(layer.name.substr(0, layer.name.size() - 6), "v_proj");
+    EXPECT_EQ((*artifact)->DescribeWeight(v)->quantized->input->outlier_columns, layer.outlier_columns);
+  }
+  EXPECT_GT(distinct.size(), 1u);  // columns are per input
+  for (const TensorInfo& tensor : (*artifact)->Tensors()) bytes += tensor.stored_bytes;
+  EXPECT_EQ(bytes, report->output_bytes);
+  const auto manifest = ReadManifest(scratch_.File("out"));
+  for (const OrderedJson& stored : (*manifest)->data_path) {
+    EXPECT_EQ(stored["stored_bits"], (*artifact)->ReadWeight(stored["name"].get<std::string>())->quantized->stored_bits_per_weight);
+  }
+}
+
+TEST_F(LlmInt8Test, AResumedRunGivesTheSameBytes) {
+  const auto reader = OpenGolden("llama_llama3");
+  const Recipe recipe = MakeOutlierRecipe();
+  ASSERT_TRUE(Run(*reader, recipe, "whole", 1).ok());
+  int64_t stops = 0;
+  for (int64_t stop = 3;; stop += 7) {
+    const auto report = Run(*reader, recipe, "stopped", 2, /*resume=*/true, stop);
+    if (report.ok()) break;
+    ASSERT_TRUE(absl::IsCancelled(report.status())) << report.status();
+    EXPECT_FALSE(FileExists(scratch_.File("stopped")));
+    ++stops;
+  }
+  EXPECT_GT(stops, 1);
+  EXPECT_EQ(FilesOf("stopped"), FilesOf("whole"));
+  EXPECT_FALSE(FileExists(Checkpoint::PathOf(scratch_.File("stopped"))));
 }
 
 // What each method is for: less error than the one it builds on, on the data it was given.

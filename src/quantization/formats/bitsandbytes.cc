@@ -3,14 +3,17 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "quantization/formats/outlier_columns.h"
 #include "quantization/quant_method.h"
 
 namespace pith {
 namespace {
 
 constexpr absl::string_view kName = "bitsandbytes";
-constexpr absl::string_view kSuffixes[] = {"weight", "SCB", "weight_format"};
+constexpr absl::string_view kSuffixes[] = {"weight", "SCB", "weight_format", kOutlierIndexSuffix, kOutlierWeightSuffix};
 constexpr float kLargestCode = 127.0f;
+// Keys of the config; the second is our own, which loaders of the method pass over.
+constexpr char kThreshold[] = "llm_int8_threshold", kColumns[] = "llm_int8_outlier_columns", kStored[] = "stored";
 
 const char* Refusal(const QuantizationArgs& args, MatrixShape) {
   if (args.strategy != QuantizationStrategy::kChannel) return "expected one scale per channel, found another strategy";
@@ -34,6 +37,7 @@ absl::Status Check(const ModuleTensors& tensors, const QuantizationArgs& args, M
   RETURN_IF_ERROR(CheckMatrixShape(tensors.NameOf("weight"), args, shape));
   RETURN_IF_ERROR(CheckTensor(tensors, "weight", {DType::kI8}, {shape.out, shape.in}, ""));
   RETURN_IF_ERROR(CheckTensor(tensors, "SCB", {DType::kF32}, {shape.out}, "(per row)"));
+  RETURN_IF_ERROR(CheckOutlierColumns(tensors, shape));
   return CheckOrder(tensors);
 }
 
@@ -60,6 +64,7 @@ absl::StatusOr<QuantizedTensor> Decode(const ModuleTensors& tensors, const Quant
   const uint8_t* codes = tensors.Find("weight")->data;
   weight.code.resize(static_cast<size_t>(shape.out * shape.in));
   for (size_t i = 0; i < weight.code.size(); ++i) weight.code[i] = codes[i] ^ 0x80;
+  RETURN_IF_ERROR(DecodeOutlierColumns(tensors, weight));
   weight.stored_bits_per_weight = StoredBitsPerWeight(tensors, kSuffixes, shape);
   return weight;
 }
@@ -79,7 +84,28 @@ absl::StatusOr<std::vector<StoredTensor>> Encode(const QuantizedTensor& weight, 
   }
   stored.push_back({"weight_format", Tensor(DType::kU8, {})});
   stored[2].tensor.data()[0] = 0;
+  for (StoredTensor& part : EncodeOutlierColumns(weight)) stored.push_back(std::move(part));
   return stored;
+}
+
+// What the threshold declares: int8 activations per token, with outliers from it on unless it is 0. Loaders differ in what its absence
+// means, so that then the activations are left alone.
+absl::StatusOr<std::optional<QuantizationArgs>> ParseInput(const Json& json) {
+  constexpr double kLargest = 3e38;  // of f32
+  const Json* threshold = FindMember(json, kThreshold);
+  ASSIGN_OR_RETURN(const std::string columns, GetString(json, kColumns, ""));
+  if (!columns.empty() && columns != kStored)
+    return BadFileError("\"", kColumns, "\": expected \"", kStored, "\", found ", Printable(columns));
+  QuantizationArgs input{.strategy = QuantizationStrategy::kToken, .dynamic = true, .fixed_outliers = !columns.empty()};
+  if (threshold != nullptr) {
+    ASSIGN_OR_RETURN(const double value, GetDouble(json, kThreshold, 0, kLargest));
+    input.outlier_threshold = static_cast<float>(value);
+  }
+  if (input.fixed_outliers && input.outlier_threshold == 0) {
+    return BadFileError("\"", kColumns, "\": expected a positive ", kThreshold, " beside it, found none");
+  }
+  if (threshold == nullptr) return std::optional<QuantizationArgs>();
+  return std::optional<QuantizationArgs>(input);
 }
 
 absl::StatusOr<QuantizationConfig> Parse(const Json& json) {
@@ -88,15 +114,23 @@ absl::StatusOr<QuantizationConfig> Parse(const Json& json) {
   if (four_bits || !eight_bits) return NotSupportedError("\"load_in_8bit\": expected true, found ", four_bits ? "4 bits" : "false");
   // Without a list the head stays as it is.
   ASSIGN_OR_RETURN(const std::vector<std::string> skipped, GetTexts(json, "llm_int8_skip_modules", {"lm_head"}));
-  return MakeMethodConfig(kName, {.num_bits = 8, .strategy = QuantizationStrategy::kChannel}, skipped);
+  ASSIGN_OR_RETURN(QuantizationConfig config,
+                   MakeMethodConfig(kName, {.num_bits = 8, .strategy = QuantizationStrategy::kChannel}, skipped));
+  QuantizationScheme& scheme = config.groups[0].scheme;
+  ASSIGN_OR_RETURN(scheme.input_activations, ParseInput(json));
+  scheme.name = std::string(PresetName(scheme.weights, scheme.input_activations));
+  return config;
 }
 
-// 6.0: outliers are multiplied in floating point, as the method was published; absent, loaders differ.
+// Without activations: the threshold of the method as it was published, for loaders differ in what its absence means.
 Json Write(const QuantizationConfig& config) {
-  return {{"quant_method", "bitsandbytes"},
-          {"load_in_8bit", true},
-          {"llm_int8_threshold", 6.0},
-          {"llm_int8_skip_modules", SkippedParts(config)}};
+  const std::optional<QuantizationArgs>& input = config.groups[0].scheme.input_activations;
+  Json json = {{"quant_method", "bitsandbytes"},
+               {"load_in_8bit", true},
+               {kThreshold, static_cast<double>(input.has_value() ? input->outlier_threshold : kOutlierThreshold)},
+               {"llm_int8_skip_modules", SkippedParts(config)}};
+  if (input.has_value() && input->fixed_outliers) json[kColumns] = kStored;
+  return json;
 }
 
 constexpr QuantMethod kMethod = {.name = "bitsandbytes", .parse = Parse, .write = Write, .skip = MatchPartOfName};

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "quantization/formats/format_test_util.h"
+#include "quantization/formats/outlier_columns.h"
 #include "quantization/quantization_config.h"
 
 namespace pith {
@@ -54,6 +55,52 @@ TEST(Bitsandbytes, RefusesOtherOrdersAndScales) {
                   .status()
                   .message(),
               HasSubstr("expected one scale per channel"));
+}
+
+TEST(Bitsandbytes, HoldsOutlierColumnsBesideTheCodes) {
+  QuantizedTensor weight = *DecodeWeight("bitsandbytes", Views(Stored()), kArgs, {2, 3});
+  const std::vector<uint8_t> codes = weight.code;
+  const float values[] = {0.5f, 1, 2, 3, 4, 5};
+  KeepOutlierColumns({values, 2, 3}, {1}, weight);
+  const auto stored = EncodeWeight("bitsandbytes", weight, kArgs);
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  ASSERT_EQ(stored->size(), 5u);
+  const auto read = DecodeWeight("bitsandbytes", Views(*stored), kArgs, {2, 3});
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->code, codes);
+  std::vector<float> row(3);
+  read->DequantizeRow(1, absl::MakeSpan(row));
+  EXPECT_EQ(row, (std::vector<float>{-254, 4, -256}));
+  EXPECT_DOUBLE_EQ(read->stored_bits_per_weight, (6 + 8 + 1 + 4 + 4) * 8 / 6.0);  // codes, SCB, weight_format, index, columns
+}
+
+TEST(Bitsandbytes, TheThresholdDeclaresTheActivations) {
+  const auto input = [](const char* keys) {
+    const auto config = ParseQuantizationConfig(
+        *ParseJson(absl::StrCat(R"({"quant_method": "bitsandbytes", "load_in_8bit": true)", keys, "}")));
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config->groups[0].scheme.input_activations;
+  };
+  QuantizationArgs expected{.strategy = QuantizationStrategy::kToken, .dynamic = true};
+  EXPECT_EQ(input(""), std::nullopt);
+  EXPECT_EQ(input(R"(, "llm_int8_threshold": 0)"), expected);
+  expected.outlier_threshold = 4.5f;
+  EXPECT_EQ(input(R"(, "llm_int8_threshold": 4.5)"), expected);
+  expected.fixed_outliers = true;
+  const char* stored = R"(, "llm_int8_threshold": 4.5, "llm_int8_outlier_columns": "stored")";
+  EXPECT_EQ(input(stored), expected);
+  const auto config = ParseQuantizationConfig(
+      *ParseJson(absl::StrCat(R"({"quant_method": "bitsandbytes", "load_in_8bit": true)", stored, "}")));
+  EXPECT_EQ(config->groups[0].scheme.name, "LLM_INT8");
+  EXPECT_EQ(DumpJson(ToJson(*config)), R"({"llm_int8_outlier_columns":"stored","llm_int8_skip_modules":["lm_head"],)"
+                                       R"("llm_int8_threshold":4.5,"load_in_8bit":true,"quant_method":"bitsandbytes"})");
+  for (const char* bad : {R"("llm_int8_threshold": -1)", R"("llm_int8_threshold": "6")", R"("llm_int8_outlier_columns": "stored")",
+                          R"("llm_int8_threshold": 6, "llm_int8_outlier_columns": "some")"}) {
+    const absl::Status status =
+        ParseQuantizationConfig(*ParseJson(absl::StrCat(R"({"quant_method": "bitsandbytes", "load_in_8bit": true, )", bad, "}"))).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << bad;
+    EXPECT_THAT(status.message(), HasSubstr("llm_int8_")) << bad;
+  }
 }
 
 TEST(Bitsandbytes, ReadsAndWritesItsConfig) {
