@@ -28,7 +28,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 constexpr SandboxLimits kShort{
-    .cpu_seconds = 2, .wall_seconds = 4, .memory_bytes = int64_t{256} << 20, .file_bytes = 1 << 20, .output_bytes = 4096};
+    .cpu_seconds = 2, .wall_seconds = 30, .memory_bytes = int64_t{256} << 20, .file_bytes = 1 << 20, .output_bytes = 4096};
 
 // Every test runs with namespaces (where the kernel permits them) and without.
 class CodeSandboxTest : public ::testing::TestWithParam<bool> {

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr SandboxLimits kBrief{.cpu_seconds = 2, .wall_seconds = 5};
+constexpr SandboxLimits kBrief{.cpu_seconds = 2, .wall_seconds = 30};
 
 TaskItem AddItem() {
   return {.id = "add",
