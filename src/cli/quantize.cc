@@ -223,9 +223,10 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("-o,--output", options->output, "new directory to write")->required();
   app.add_option("--scheme", options->scheme, absl::StrCat(SchemeNames(), "; BF16 with --kv-cache"))->capture_default_str();
   app.add_option("--method", options->method, MethodNames())->capture_default_str();
-  AddCalibrationFlags(app, options->calibration, options->samples,
-                      "for methods that need data, and for LLM_INT8 to fix its outlier columns (default where needed: text sampled from the "
-                      "model itself)");
+  AddCalibrationFlags(
+      app, options->calibration, options->samples,
+      "for methods that need data, and for LLM_INT8 to fix its outlier columns (default where needed: text sampled from the "
+      "model itself)");
   app.add_option("--quantize-embeddings", options->embeddings,
                  "scheme of the embedding, and of the head where it is tied: W8A16, W4A16, ... (default: left as it is)");
   app.add_option("--quantize-head", options->head, "scheme of a head that is not tied (default: left as it is)");

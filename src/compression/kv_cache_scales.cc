@@ -9,6 +9,7 @@
 #include "model/declared_kv_cache.h"
 #include "quantization/formats/input_scale.h"
 #include "quantization/formats/stored_tensors.h"
+#include "tensor/store_float.h"
 
 namespace pith {
 namespace {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "tensor/store_float.h"
 
 namespace pith {
 

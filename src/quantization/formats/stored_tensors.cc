@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "tensor/store_float.h"
 
 namespace pith {
 namespace {
@@ -197,14 +198,6 @@ StoredTensor EncodeScales(const QuantizedTensor& weight, const QuantizationArgs&
     StoreFloat(weight.scale[static_cast<size_t>(i / groups * rows_per_scale * groups + i % groups)], i, stored.tensor);
   }
   return stored;
-}
-
-void StoreFloat(float value, int64_t i, Tensor& tensor) {
-  switch (tensor.dtype()) {
-    case DType::kBF16: tensor.as<bfloat16>()[i] = ToBfloat16(value); break;
-    case DType::kF16: tensor.as<float16>()[i] = ToFloat16(value); break;
-    default: tensor.as<float>()[i] = value;
-  }
 }
 
 absl::Status CheckScalesFit(const QuantizedTensor& weight, DType dtype, absl::string_view format) {

@@ -95,9 +95,6 @@ absl::Status CheckEncodable(const QuantizedTensor& weight, const QuantizationArg
 // weight_scale in weight.scale_dtype. `weight` has passed CheckEncodable.
 StoredTensor EncodeScales(const QuantizedTensor& weight, const QuantizationArgs& args);
 
-// Element `i` of a tensor of BF16, F16 or F32 becomes `value`, which is rounded to nearest.
-void StoreFloat(float value, int64_t i, Tensor& tensor);
-
 // Whether `dtype` holds every scale of the weight exactly. Errors: kUnimplemented naming the format, the first that it does not, and where.
 absl::Status CheckScalesFit(const QuantizedTensor& weight, DType dtype, absl::string_view format);
 
