@@ -169,10 +169,9 @@ class RecipeTest(harness.Case):
 
     def test_errors_of_the_plan_name_the_recipe(self):
         text = "QuantizationModifier:\n  scheme: W8A8\n  ignore: [lm_head, 're:.*v_proj']\n"
-        code, _, stderr = self.quantize(text)
-        self.assertEqual(code, 2)
-        self.assertIn("recipe.yaml: ignore: model.layers.0.self_attn.", stderr)
-        self.assertNotIn("--ignore", stderr)
+        finished = run("quantize", self.wide, "-o", self.scratch / "out", "--recipe", self.write(text))
+        self.assertExit(finished, 2, "recipe.yaml: ignore: model.layers.0.self_attn.")
+        self.assertNotIn("--ignore", finished.stderr)
 
     def test_what_changes_nothing_is_noted_unless_quiet(self):
         text = "QuantizationModifier:\n  scheme: W8A8\n  ignore: [lm_head]\n  end: -1\n"
