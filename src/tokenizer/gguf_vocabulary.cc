@@ -5,17 +5,15 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "tokenizer/decoder.h"
+#include "tokenizer/gguf_sentencepiece.h"
 #include "tokenizer/pretoken_scanner.h"
 #include "tokenizer/utf8.h"
 
 namespace pith {
 namespace {
-
-enum TokenType { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-
-constexpr char kMetaspace[] = "\xE2\x96\x81";
 
 // What a pre-tokenizer name stands for: patterns run one after the other, then the byte-level alphabet.
 struct PreTokenizerRow {
@@ -102,25 +100,24 @@ class GgufReader {
  private:
   static std::optional<TokenId> ToId(int64_t id) { return id >= 0 ? std::optional<TokenId>(static_cast<TokenId>(id)) : std::nullopt; }
 
-  int StoredType(size_t id) const { return id < gguf_.token_types.size() ? gguf_.token_types[id] : kNormal; }
+  int StoredType(size_t id) const { return id < gguf_.token_types.size() ? gguf_.token_types[id] : kNormalToken; }
 
   // Ids that begin or end a text are special whatever the file calls them: text must not produce them.
   int TypeOf(size_t id) const {
     const int64_t signed_id = static_cast<int64_t>(id);
-    return signed_id == bos_id_ || signed_id == eos_id_ || signed_id == gguf_.eot_id ? kControl : StoredType(id);
+    return signed_id == bos_id_ || signed_id == eos_id_ || signed_id == gguf_.eot_id ? kControlToken : StoredType(id);
   }
 
   // Where a SentencePiece file names no ids, <unk>, <s> and </s> are 0, 1 and 2.
   void ApplyDefaultIds() {
-    if (unk_id_ < 0 && StoredType(0) == kUnknown) unk_id_ = 0;
-    if (bos_id_ < 0 && StoredType(1) == kControl) bos_id_ = 1;
-    if (eos_id_ < 0 && StoredType(2) == kControl) eos_id_ = 2;
+    if (unk_id_ < 0 && StoredType(0) == kUnknownToken) unk_id_ = 0;
+    if (bos_id_ < 0 && StoredType(1) == kControlToken) bos_id_ = 1;
+    if (eos_id_ < 0 && StoredType(2) == kControlToken) eos_id_ = 2;
   }
 
   absl::Status CheckTables() const;
   absl::Status ReadTokens();
   absl::Status ReadMerges();
-  std::vector<BpeMerge> MergesFromScores() const;
   absl::Status BuildByteLevel();
   absl::Status BuildSentencePiece();
   absl::Status AddBoundaryIds();
@@ -161,20 +158,20 @@ absl::Status GgufReader::ReadTokens() {
   for (size_t id = 0; id < gguf_.tokens.size(); ++id) {
     const std::string& text = gguf_.tokens[id];
     const int type = TypeOf(id);
-    if (type == kUnused) continue;
-    if (type < kNormal || type > kByte) return BadFileError("token_type[", id, "]: expected 1 to 6, found ", type);
+    if (type == kUnusedToken) continue;
+    if (type < kNormalToken || type > kByteToken) return BadFileError("token_type[", id, "]: expected 1 to 6, found ", type);
     if (text.empty()) return BadFileError("tokens[", id, "]: expected a text, found ''");
     if (!IsValidUtf8(text)) return BadFileError("tokens[", id, "]: expected UTF-8, found '", Printable(text), "'");
     const int byte = ParseByteToken(text);
-    if (type == kByte && (byte < 0 || absl::StrFormat("<0x%02X>", byte) != text)) {
+    if (type == kByteToken && (byte < 0 || absl::StrFormat("<0x%02X>", byte) != text)) {
       return BadFileError("tokens[", id, "]: expected a byte from <0x00> to <0xFF>, found '", Printable(text), "'");
     }
     RETURN_IF_ERROR(Annotate(definition_.vocabulary.Add(text, static_cast<TokenId>(id)), "tokens"));
-    if (type != kControl && type != kUnknown && type != kUserDefined) continue;
+    if (type != kControlToken && type != kUnknownToken && type != kUserDefinedToken) continue;
     AddedToken token;
     token.id = static_cast<TokenId>(id);
     token.content = text;
-    token.special = type != kUserDefined;
+    token.special = type != kUserDefinedToken;
     definition_.added_tokens.push_back(std::move(token));
   }
   return absl::OkStatus();
@@ -204,43 +201,6 @@ absl::Status GgufReader::ReadMerges() {
   return absl::OkStatus();
 }
 
-// Every split of a normal token into two normal tokens, best score first. Of equal scores the one with the longer left part comes first.
-std::vector<BpeMerge> GgufReader::MergesFromScores() const {
-  const Vocabulary& vocabulary = definition_.vocabulary;
-  const auto is_normal = [&](std::optional<TokenId> id) { return id.has_value() && TypeOf(static_cast<size_t>(*id)) == kNormal; };
-  std::vector<TokenId> order;
-  for (TokenId id = 0; id < vocabulary.end_id(); ++id) {
-    if (is_normal(id)) order.push_back(id);
-  }
-  const auto score = [&](TokenId id) { return gguf_.scores[id]; };
-  std::stable_sort(order.begin(), order.end(), [&](TokenId a, TokenId b) { return score(a) > score(b); });
-  struct RankedMerge {
-    BpeMerge merge;
-    size_t left_length, right_length;  // in characters
-  };
-  std::vector<BpeMerge> merges;
-  std::vector<RankedMerge> group;  // of tokens with one score
-  for (size_t i = 0; i < order.size(); ++i) {
-    const absl::string_view text = vocabulary.Text(order[i]);
-    const size_t length = static_cast<size_t>(CountUtf8(text));
-    size_t split = 0;
-    for (size_t left_length = 1; left_length < length; ++left_length) {
-      DecodeUtf8(text, &split);
-      const std::optional<TokenId> left = vocabulary.Find(text.substr(0, split));
-      if (!is_normal(left)) continue;
-      const std::optional<TokenId> right = vocabulary.Find(text.substr(split));
-      if (is_normal(right)) group.push_back({{*left, *right, order[i]}, left_length, length - left_length});
-    }
-    if (i + 1 < order.size() && score(order[i + 1]) == score(order[i])) continue;
-    std::stable_sort(group.begin(), group.end(), [](const RankedMerge& a, const RankedMerge& b) {
-      return a.left_length != b.left_length ? a.left_length > b.left_length : a.right_length > b.right_length;
-    });
-    for (const RankedMerge& ranked : group) merges.push_back(ranked.merge);
-    group.clear();
-  }
-  return merges;
-}
-
 absl::Status GgufReader::BuildByteLevel() {
   ASSIGN_OR_RETURN(const PreTokenizerRow row, FindPreTokenizer(gguf_.pre));
   RETURN_IF_ERROR(ReadTokens());
@@ -255,15 +215,12 @@ absl::Status GgufReader::BuildByteLevel() {
 
 absl::Status GgufReader::BuildSentencePiece() {
   RETURN_IF_ERROR(ReadTokens());
-  definition_.merges = MergesFromScores();
+  definition_.merges = MergesFromScores(definition_.vocabulary, gguf_.scores,
+                                        [&](TokenId id) { return TypeOf(static_cast<size_t>(id)) == kNormalToken; });
   const bool add_space = gguf_.add_space_prefix.value_or(true);
-  if (add_space) definition_.normalizer.push_back({.kind = NormalizerStep::kPrepend, .content = kMetaspace});
-  definition_.normalizer.push_back({.kind = NormalizerStep::kReplace, .pattern = {" "}, .content = kMetaspace});
-  std::vector<DecoderStep> decoder = {{.kind = DecoderStep::kReplace, .pattern = {kMetaspace}, .content = " "},
-                                      {.kind = DecoderStep::kByteFallback},
-                                      {.kind = DecoderStep::kFuse}};
-  if (add_space) decoder.push_back({.kind = DecoderStep::kStrip, .content = " ", .start = 1});
-  definition_.decoder = std::move(decoder);
+  if (add_space) definition_.normalizer.push_back({.kind = NormalizerStep::kPrepend, .content = kMetaspaceText});
+  definition_.normalizer.push_back({.kind = NormalizerStep::kReplace, .pattern = {" "}, .content = kMetaspaceText});
+  definition_.decoder = SentencePieceDecoder(add_space);
   definition_.byte_fallback = definition_.vocabulary.Find("<0x00>").has_value();
   definition_.fuse_unk = true;
   definition_.unk_id = ToId(unk_id_);
@@ -302,6 +259,43 @@ absl::StatusOr<bool> AddsBoundary(const std::vector<TokenId>& ids, std::optional
   return NotSupportedError("tokenizer.json: post-processor: expected ", name, " or nothing, found ", ids.size(), " other tokens");
 }
 
+bool IsByteLevel(const TokenizerDefinition& definition) {
+  return definition.decoder == std::vector<DecoderStep>{{.kind = DecoderStep::kByteLevel}} && !definition.byte_fallback;
+}
+
+// One token per id, unused ones between.
+void AppendTokens(const TokenizerDefinition& definition, GgufVocabulary& gguf) {
+  TokenId end = definition.vocabulary.end_id();
+  for (const AddedToken& token : definition.added_tokens) end = std::max(end, token.id + 1);
+  for (TokenId id = 0; id < end; ++id) {
+    const absl::string_view text = DefinitionTokenText(definition, id);
+    gguf.tokens.push_back(text.empty() ? absl::StrCat("[PAD", id, "]") : std::string(text));
+    gguf.token_types.push_back(text.empty() ? kUnusedToken : kNormalToken);
+  }
+  for (const AddedToken& token : definition.added_tokens) {
+    gguf.token_types[static_cast<size_t>(token.id)] = token.special ? kControlToken : kUserDefinedToken;
+  }
+}
+
+// Flags of added tokens that metadata has no place for.
+void NoteFlags(const TokenizerDefinition& definition) {
+  for (const AddedToken& token : definition.added_tokens) {
+    if (!token.lstrip && !token.rstrip && !token.single_word) continue;
+    spdlog::warn("tokenizer.json: lstrip, rstrip and single_word of added tokens have no place in a GGUF file: \"{}\" loses them",
+                 Printable(token.content));
+  }
+}
+
+absl::Status AddByteLevel(const TokenizerDefinition& definition, GgufVocabulary& gguf) {
+  ASSIGN_OR_RETURN(const PreTokenizerRow row, RecognizePreTokenizer(definition));
+  gguf.model = "gpt2";
+  gguf.pre = std::string(row.name);
+  for (const BpeMerge& merge : definition.merges) {
+    gguf.merges.push_back(absl::StrCat(definition.vocabulary.Text(merge.left), " ", definition.vocabulary.Text(merge.right)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<TokenizerDefinition> DefinitionFromGguf(const GgufVocabulary& gguf) {
@@ -314,21 +308,15 @@ absl::StatusOr<TokenizerDefinition> DefinitionFromGguf(const GgufVocabulary& ggu
 }
 
 absl::StatusOr<GgufVocabulary> GgufFromDefinition(const TokenizerDefinition& definition) {
-  const bool byte_level = definition.decoder.has_value() && definition.decoder->size() == 1 &&
-                          (*definition.decoder)[0].kind == DecoderStep::kByteLevel && !definition.byte_fallback;
-  if (!byte_level) return NotSupportedError("tokenizer.json: expected byte-level BPE for a GGUF file, found another model");
-  ASSIGN_OR_RETURN(const PreTokenizerRow row, RecognizePreTokenizer(definition));
-  GgufVocabulary gguf{.model = "gpt2", .pre = std::string(row.name), .chat_template = definition.chat_template};
-  TokenId end = definition.vocabulary.end_id();
-  for (const AddedToken& token : definition.added_tokens) end = std::max(end, token.id + 1);
-  for (TokenId id = 0; id < end; ++id) {
-    const absl::string_view text = DefinitionTokenText(definition, id);
-    gguf.tokens.push_back(text.empty() ? absl::StrCat("[PAD", id, "]") : std::string(text));
-    gguf.token_types.push_back(text.empty() ? kUnused : kNormal);
-  }
-  for (const AddedToken& token : definition.added_tokens) gguf.token_types[token.id] = token.special ? kControl : kUserDefined;
-  for (const BpeMerge& merge : definition.merges) {
-    gguf.merges.push_back(absl::StrCat(definition.vocabulary.Text(merge.left), " ", definition.vocabulary.Text(merge.right)));
+  GgufVocabulary gguf{.chat_template = definition.chat_template};
+  AppendTokens(definition, gguf);
+  NoteFlags(definition);
+  if (IsSentencePiece(definition)) {
+    RETURN_IF_ERROR(AddSentencePiece(definition, gguf));
+  } else if (IsByteLevel(definition)) {
+    RETURN_IF_ERROR(AddByteLevel(definition, gguf));
+  } else {
+    return NotSupportedError("tokenizer.json: expected byte-level BPE, or BPE with byte fallback, for a GGUF file, found another model");
   }
   gguf.bos_id = definition.bos_id.value_or(-1);
   gguf.eos_id = definition.eos_id.value_or(-1);

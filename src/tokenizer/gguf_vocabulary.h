@@ -16,9 +16,9 @@ namespace pith {
 // fit).
 absl::StatusOr<TokenizerDefinition> DefinitionFromGguf(const GgufVocabulary& gguf);
 
-// The inverse, for byte-level BPE: the pre-tokenizer is recognized among those DefinitionFromGguf knows. Ids that no token has become
-// unused tokens, so that there is one per id. Errors: kUnimplemented for another model (SentencePiece scores cannot be told from merges),
-// pipeline or post-processor, naming it.
+// The inverse. Of byte-level BPE the pre-tokenizer is recognized among those DefinitionFromGguf knows; SentencePiece BPE gets scores that
+// give its merges back (gguf_sentencepiece.h). Ids that no token has become unused tokens, so that there is one per id. Errors:
+// kUnimplemented for another model, pipeline or post-processor, naming it.
 absl::StatusOr<GgufVocabulary> GgufFromDefinition(const TokenizerDefinition& definition);
 
 }  // namespace pith

@@ -78,7 +78,8 @@ struct TokenizerJsonFiles {
 };
 absl::StatusOr<TokenizerJsonFiles> TokenizerJsonFromGguf(const GgufVocabulary& vocabulary);
 
-// The inverse. Errors: those of FromJson; kUnimplemented for anything but byte-level BPE of a family that GGUF has a name for.
+// The inverse. Errors: those of FromJson; kUnimplemented for anything but byte-level BPE of a family that GGUF has a name for, and
+// SentencePiece BPE with byte tokens whose merges are those of a vocabulary with scores.
 absl::StatusOr<GgufVocabulary> GgufFromTokenizerJson(absl::string_view tokenizer_json, absl::string_view tokenizer_config_json);
 
 // Turns a stream of ids into pieces of text that are valid UTF-8 on their own: incomplete sequences are held back until complete,

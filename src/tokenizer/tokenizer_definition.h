@@ -50,6 +50,7 @@ struct DecoderStep {
   std::string content;          // kReplace; kStrip and kMetaspace: the one character
   int64_t start = 0, stop = 0;  // kStrip: how many at most
   bool drops_leading = false;   // kMetaspace: the replacement vanishes in the first token
+  bool operator==(const DecoderStep&) const = default;
 };
 
 struct AddedToken {
