@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -45,10 +46,11 @@ bool WantsBetterType(int64_t layer, int64_t num_layers) {
 class Exporter {
  public:
   Exporter(const ArtifactReader& reader, const GgufExportOptions& options, const GgufMix& mix, ThreadPool& pool)
-      : reader_(reader), options_(options), mix_(mix), pool_(pool) {}
+      : reader_(reader), options_(options), mix_(mix), pool_(pool), importance_(options.importance) {}
 
   absl::Status Plan();
   absl::StatusOr<GgufWriter> CreateWriter(const std::string& output) const;
+  absl::Status CollectImportance();
   absl::Status WriteTensors(GgufWriter& writer);
   const ConversionReport& report() const { return report_; }
 
@@ -64,6 +66,8 @@ class Exporter {
   const GgufExportOptions& options_;
   const GgufMix& mix_;
   ThreadPool& pool_;
+  const ImportanceMatrix* importance_;  // null: none
+  std::optional<ImportanceMatrix> collected_;
   const GgufArchitecture* architecture_ = nullptr;
   GgufSizes sizes_;
   std::vector<ExportedTensor> tensors_;
@@ -216,8 +220,8 @@ absl::StatusOr<std::vector<uint8_t>> Exporter::Encode(const ExportedTensor& tens
     return bytes;
   }
   std::vector<float> importance;
-  if (options_.importance != nullptr && !tensor.type->is_float()) {
-    ASSIGN_OR_RETURN(importance, options_.importance->Importance(tensor.gguf, in));
+  if (importance_ != nullptr && !tensor.type->is_float()) {
+    ASSIGN_OR_RETURN(importance, importance_->Importance(tensor.gguf, in));
   }
   std::mutex mutex;
   absl::Status failure;
@@ -243,6 +247,13 @@ absl::StatusOr<std::vector<uint8_t>> Exporter::Encode(const ExportedTensor& tens
   });
   if (!failure.ok()) return failure;
   return bytes;
+}
+
+absl::Status Exporter::CollectImportance() {
+  if (importance_ != nullptr || !options_.collect_importance) return absl::OkStatus();
+  ASSIGN_OR_RETURN(collected_, options_.collect_importance());
+  importance_ = &*collected_;
+  return absl::OkStatus();
 }
 
 absl::Status Exporter::WriteTensors(GgufWriter& writer) {
@@ -282,6 +293,7 @@ absl::StatusOr<ConversionReport> ExportGguf(const ArtifactReader& reader, const 
   Exporter exporter(reader, options, *mix, pool);
   RETURN_IF_ERROR(exporter.Plan());
   ASSIGN_OR_RETURN(GgufWriter writer, exporter.CreateWriter(output));
+  RETURN_IF_ERROR(exporter.CollectImportance());
   RETURN_IF_ERROR(exporter.WriteTensors(writer));
   RETURN_IF_ERROR(writer.Commit());
   ConversionReport report = exporter.report();

@@ -35,6 +35,8 @@ struct GgufExportOptions {
   std::string mix = "auto";  // auto: codes as they are (Q4_0, Q8_0), dense matrices as BF16
   bool requantize = false;   // quantized weights that the type does not hold as they are may be dequantized and quantized again
   const ImportanceMatrix* importance = nullptr;
+  // Where there is none: makes one, at a time when nothing is left that could be refused. May be empty.
+  std::function<absl::StatusOr<ImportanceMatrix>()> collect_importance;
   TokenizerFiles tokenizer;  // in the terms of GGUF
   std::string name;          // general.name
   std::function<absl::Status(int64_t done, int64_t total)> progress;
@@ -43,7 +45,7 @@ struct GgufExportOptions {
 // Writes `output`, a new file. The same for any number of threads. Memory: one weight as floats and blocks.
 // Errors: kUnimplemented for an architecture, rope_scaling or tokenizer that GGUF files of llama.cpp do not have, and for quantized weights
 // that would have to be quantized again (the weight and why); kDataLoss for a module that the architecture does not have or lacks, for
-// numbers that are not finite, and for an importance matrix that does not fit; those of GgufWriter.
+// numbers that are not finite, and for an importance matrix that does not fit; those of GgufWriter and collect_importance.
 absl::StatusOr<ConversionReport> ExportGguf(const ArtifactReader& reader, const std::string& output, const GgufExportOptions& options,
                                             ThreadPool& pool);
 

@@ -188,6 +188,17 @@ TEST(GgufExport, ImportanceAndThreads) {
     const bool same = plain->Bytes(tensor) == weighted->Bytes(*weighted->Find(tensor.name));
     EXPECT_EQ(same, tensor.name != "blk.0.attn_q.weight") << tensor.name;
   }
+  int collected = 0;
+  GgufExportOptions collecting{.mix = "Q4_K_S", .tokenizer = source->tokenizer_files()};
+  collecting.collect_importance = [&]() -> absl::StatusOr<ImportanceMatrix> {
+    ++collected;
+    return importance;
+  };
+  ThreadPool pool(1);
+  ASSERT_TRUE(ExportGguf(*source, scratch.File("collected.gguf"), collecting, pool).ok());
+  EXPECT_EQ(ReadTestFile(scratch.File("collected.gguf")), ReadTestFile(scratch.File("weighted.gguf")));
+  EXPECT_EQ(ExportGguf(*source, scratch.File("collected.gguf"), collecting, pool).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(collected, 1);  // not for a file that cannot be written
   importance.entries["blk.0.attn_q.weight"].sum_squares.pop_back();
   EXPECT_THAT(Export(*source, scratch.File("bad.gguf"), "Q4_K_S", &importance).message(), HasSubstr("expected 256 columns, found 255"));
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "artifact/byte_reader.h"
 #include "artifact/gguf.h"
@@ -137,6 +138,16 @@ absl::StatusOr<ImportanceMatrix> ReadImportanceMatrix(const std::string& path) {
   return matrix;
 }
 
+absl::StatusOr<bool> IsImportanceMatrix(const std::string& path) {
+  if (!FileExists(path) || IsDirectory(path)) return false;
+  ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(path));
+  if (!absl::StartsWith(mapped.text(), "GGUF")) return true;
+  const absl::StatusOr<GgufFile> file = GgufFile::Parse(mapped.text());
+  if (!file.ok()) return Annotate(file.status(), Printable(path, 500));
+  ASSIGN_OR_RETURN(const std::string type, file->metadata().GetString("general.type", ""));
+  return type == "imatrix";
+}
+
 absl::Status WriteImportanceMatrix(const ImportanceMatrix& matrix, const std::string& path) {
   GgufMetadataWriter metadata;
   metadata.AddString("general.type", "imatrix");
@@ -156,6 +167,30 @@ absl::Status WriteImportanceMatrix(const ImportanceMatrix& matrix, const std::st
     RETURN_IF_ERROR(writer.Write(absl::StrCat(name, kCounts), {reinterpret_cast<const uint8_t*>(&entry.count), sizeof(float)}));
   }
   return writer.Commit();
+}
+
+absl::Status WriteLegacyImportanceMatrix(const ImportanceMatrix& matrix, const std::string& path) {
+  if (FileExists(path)) return CannotCreateError(Printable(path, 500), ": expected no such file yet, found one");
+  const int32_t calls = static_cast<int32_t>(std::clamp<int64_t>(matrix.chunk_count, 1, INT32_MAX));
+  std::string bytes;
+  const auto append = [&](const auto& value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof(value)); };
+  const auto append_text = [&](const std::string& text) {
+    append(static_cast<int32_t>(text.size()));
+    bytes += text;
+  };
+  int32_t count = 0;
+  for (const auto& [name, entry] : matrix.entries) {
+    if (entry.count == 0) continue;
+    ++count;
+    append_text(name);
+    append(calls);
+    append(static_cast<int32_t>(entry.sum_squares.size()));
+    for (const float sum : entry.sum_squares) append(sum / entry.count * static_cast<float>(calls));
+  }
+  if (count == 0) return BadFileError("importance matrix: expected a matrix that met an input, found none");
+  append(static_cast<int32_t>(std::clamp<int64_t>(matrix.chunk_count, 0, INT32_MAX)));
+  append_text(absl::StrJoin(matrix.datasets, ", "));
+  return WriteFileAtomically(path, absl::StrCat(absl::string_view(reinterpret_cast<const char*>(&count), sizeof(count)), bytes));
 }
 
 }  // namespace pith

@@ -1,5 +1,5 @@
 // Importance matrices of llama.cpp ("imatrix"): per weight matrix and column, the sum of squares of the inputs it met. Quantizers weigh the
-// errors of a column with the mean square of its inputs. Read in the old .dat form and as GGUF, written as GGUF.
+// errors of a column with the mean square of its inputs. Read and written in the old .dat form and as GGUF.
 // Source: llama.cpp tools/imatrix; docs/formats/imatrix.md.
 #pragma once
 
@@ -33,7 +33,14 @@ absl::StatusOr<ImportanceMatrix> ReadImportanceMatrix(const std::string& path);
 // The same over bytes; messages do not name a file.
 absl::StatusOr<ImportanceMatrix> ParseImportanceMatrix(absl::string_view bytes);
 
-// Errors: those of GgufWriter.
+// Whether a path names an importance matrix rather than a model: a file that is not GGUF, or GGUF of general.type "imatrix". Errors: those
+// of reading a GGUF file.
+absl::StatusOr<bool> IsImportanceMatrix(const std::string& path);
+
+// As GGUF. Errors: those of GgufWriter.
 absl::Status WriteImportanceMatrix(const ImportanceMatrix& matrix, const std::string& path);
+// In the old form, which has no place for chunk_size, and none for matrices that met no input: those are left out. Refuses a path that
+// exists. Errors: kPermissionDenied, kAborted; kDataLoss when no matrix met any input.
+absl::Status WriteLegacyImportanceMatrix(const ImportanceMatrix& matrix, const std::string& path);
 
 }  // namespace pith

@@ -1,6 +1,7 @@
 #include "artifact/importance_matrix.h"
 
 #include "artifact/test_files.h"
+#include "base/file.h"
 #include "base/test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -50,6 +51,42 @@ TEST(ImportanceMatrix, WritesGgufAndReadsItBack) {
   EXPECT_EQ(read->datasets, matrix.datasets);
   EXPECT_EQ(read->chunk_count, 7);
   EXPECT_EQ(read->chunk_size, 512);
+}
+
+TEST(ImportanceMatrix, WritesTheOldFormAndReadsItBack) {
+  const ScratchDirectory scratch;
+  ImportanceMatrix matrix;
+  matrix.entries["blk.0.attn_q.weight"] = {{6, 12, 0}, 12};
+  matrix.entries["blk.0.attn_k.weight"] = {{0, 0}, 0};  // has no place there
+  matrix.datasets = {"a.txt", "b"};
+  matrix.chunk_count = 3;
+  const std::string path = scratch.File("i.dat");
+  ASSERT_TRUE(WriteLegacyImportanceMatrix(matrix, path).ok());
+  EXPECT_EQ(*ReadFile(path), absl::StrCat(RawBytes<int32_t>(1), LegacyEntry("blk.0.attn_q.weight", 3, {1.5, 3, 0}), RawBytes<int32_t>(3),
+                                          RawBytes<int32_t>(8), "a.txt, b"));
+  const auto read = ReadImportanceMatrix(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_THAT(*read->Importance("blk.0.attn_q.weight", 3), ElementsAre(0.5f, 1.0f, 0.0f));
+  EXPECT_EQ(read->chunk_count, 3);
+  EXPECT_EQ(WriteLegacyImportanceMatrix(matrix, path).code(), absl::StatusCode::kPermissionDenied);  // exists
+  matrix.entries.erase("blk.0.attn_q.weight");
+  EXPECT_EQ(WriteLegacyImportanceMatrix(matrix, scratch.File("none.dat")).code(), absl::StatusCode::kDataLoss);
+  EXPECT_FALSE(FileExists(scratch.File("none.dat")));
+}
+
+TEST(ImportanceMatrix, IsToldFromAModel) {
+  const ScratchDirectory scratch;
+  const auto is_matrix = [&](absl::string_view bytes) {
+    EXPECT_TRUE(WriteFileAtomically(scratch.File("f"), bytes).ok());
+    return IsImportanceMatrix(scratch.File("f"));
+  };
+  EXPECT_EQ(*is_matrix(Legacy()), true);
+  EXPECT_EQ(*is_matrix(GgufBuilder().Str("general.type", "imatrix").Build()), true);
+  EXPECT_EQ(*is_matrix(GgufBuilder().Str("general.type", "model").Build()), false);
+  EXPECT_EQ(*is_matrix(GgufBuilder().Build()), false);
+  EXPECT_EQ(is_matrix("GGUF and nothing more").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(*IsImportanceMatrix(scratch.File("absent")), false);
+  EXPECT_EQ(*IsImportanceMatrix(scratch.path()), false);
 }
 
 TEST(ImportanceMatrix, RefusesBadFiles) {

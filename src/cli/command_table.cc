@@ -21,8 +21,11 @@ constexpr Command kCommands[] = {
      "Examples:\n  pith pull HuggingFaceTB/SmolLM2-135M-Instruct\n  pith run HuggingFaceTB/SmolLM2-135M-Instruct \"Once upon\"\n"
      "  pith pull Qwen/Qwen2.5-0.5B-Instruct-GGUF --include '*q4_k_m.gguf'",
      SetupPull},
-    {"convert", "rewrite a model as a bf16 Hugging Face directory",
-     "Example:\n  pith convert SmolLM2-135M-Instruct.Q4_1.gguf -o smollm2-bf16", SetupConvert},
+    {"convert", "rewrite a model in another format: bf16, compressed-tensors, GPTQ, AWQ, bitsandbytes, fp8 blocks, GGUF",
+     "Examples:\n  pith convert SmolLM2-135M-Instruct.Q4_1.gguf -o smollm2-bf16\n"
+     "  pith convert smollm2-bf16 -o smollm2-q4_k_m.gguf --format gguf --type Q4_K_M --calibration texts/\n"
+     "  pith convert smollm2-bf16 -o smollm2-imatrix.gguf --format imatrix --calibration texts/",
+     SetupConvert},
     {"inspect", "show the data path of every tensor and where the bytes go",
      "Examples:\n  pith inspect smollm2-w4a16\n  pith inspect smollm2-w4a16 --json - | jq '.memory'", SetupInspect},
     {"quantize", "write a smaller artifact that vLLM and SGLang also load",

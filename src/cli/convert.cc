@@ -1,4 +1,5 @@
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "artifact/conversion.h"
@@ -8,26 +9,39 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "cli/calibration_flag.h"
 #include "cli/commands.h"
 #include "cli/model_bundle.h"
 #include "cli/model_path.h"
 #include "cli/version.h"
+#include "compression/importance_collection.h"
 #include "model/weight_check.h"
 
 namespace pith {
 namespace {
 
-constexpr char kBf16[] = "bf16", kGguf[] = "gguf", kImatrix[] = "imatrix", kAuto[] = "auto";
+constexpr char kBf16[] = "bf16", kGguf[] = "gguf", kImatrix[] = "imatrix", kLegacyImatrix[] = "imatrix-dat", kAuto[] = "auto";
 
 struct Options {
   std::string input, output, format = kBf16, type = kAuto, imatrix;
+  std::vector<std::string> calibration;
+  CalibrationOptions samples;
   bool requantize = false;
 };
 
+bool IsImatrixFormat(absl::string_view format) { return format == kImatrix || format == kLegacyImatrix; }
+
 absl::Status CheckFlags(const Options& options) {
-  if (options.format == kGguf) return absl::OkStatus();
-  if (options.type != kAuto || !options.imatrix.empty() || options.requantize) {
+  const bool gguf = options.format == kGguf;
+  if (!gguf && (options.type != kAuto || !options.imatrix.empty() || options.requantize)) {
     return UsageError("--type, --imatrix and --requantize: expected with --format gguf only, found with ", options.format);
+  }
+  if (options.calibration.empty() || IsImatrixFormat(options.format)) return absl::OkStatus();
+  if (!gguf) return UsageError("--calibration: expected with --format gguf or imatrix only, found with ", options.format);
+  if (!options.imatrix.empty()) return UsageError("--calibration: expected no --imatrix, which weighs the errors already, found both");
+  for (const char* exact : {kAuto, "BF16", "F16"}) {
+    if (!absl::EqualsIgnoreCase(options.type, exact)) continue;
+    return UsageError("--calibration: expected a --type of quantized blocks, whose errors it weighs, found ", options.type);
   }
   return absl::OkStatus();
 }
@@ -52,28 +66,51 @@ absl::StatusOr<TokenizerFiles> MakeGgufTokenizer(const ArtifactReader& reader) {
   made.eot_id = gguf.eot_id;
   made.add_bos = gguf.add_bos;
   made.add_eos = gguf.add_eos;
+  made.add_space_prefix = gguf.add_space_prefix;
   made.chat_template_jinja = files.chat_template_jinja.empty() ? std::move(gguf.chat_template) : files.chat_template_jinja;
   return made;
 }
 
+// The matrix of a model over calibration data, and what the data were.
+struct CollectedMatrix {
+  ImportanceMatrix matrix;
+  OrderedJson calibration;
+};
+
+absl::StatusOr<CollectedMatrix> Collect(const ArtifactReader& reader, const Options& options, const CommonOptions& common,
+                                        ThreadPool& pool) {
+  PhaseProgress progress;
+  ASSIGN_OR_RETURN(const CalibrationData data,
+                   MakeCalibrationData(options.input, options.calibration, options.samples, reader, pool, progress));
+  if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(DescribeCalibration(data)));
+  ASSIGN_OR_RETURN(ImportanceMatrix matrix, CollectImportanceMatrix(reader, data, pool, progress.callback("passes")));
+  return CollectedMatrix{std::move(matrix), ToJson(data)};
+}
+
 using ProgressFunction = std::function<absl::Status(int64_t, int64_t)>;
 
-absl::StatusOr<ConversionReport> ConvertToGguf(const ArtifactReader& reader, const Options& options, int threads,
+absl::StatusOr<ConversionReport> ConvertToGguf(const ArtifactReader& reader, const Options& options, const CommonOptions& common,
                                                ProgressFunction progress) {
   GgufExportOptions gguf{.mix = options.type, .requantize = options.requantize, .progress = std::move(progress)};
+  ASSIGN_OR_RETURN(gguf.tokenizer, MakeGgufTokenizer(reader));
+  gguf.name = BaseName(options.input);
+  ThreadPool pool(common.threads);
   std::optional<ImportanceMatrix> importance;
   if (!options.imatrix.empty()) {
     ASSIGN_OR_RETURN(importance, ReadImportanceMatrix(options.imatrix));
     gguf.importance = &*importance;
+  } else if (!options.calibration.empty()) {
+    gguf.collect_importance = [&]() -> absl::StatusOr<ImportanceMatrix> {
+      ASSIGN_OR_RETURN(CollectedMatrix collected, Collect(reader, options, common, pool));
+      return std::move(collected.matrix);
+    };
   }
-  ASSIGN_OR_RETURN(gguf.tokenizer, MakeGgufTokenizer(reader));
-  gguf.name = BaseName(options.input);
-  ThreadPool pool(threads);
   return ExportGguf(reader, options.output, gguf, pool);
 }
 
-absl::StatusOr<ConversionReport> Convert(const ArtifactReader& reader, const Options& options, int threads, ProgressFunction progress) {
-  if (options.format == kGguf) return ConvertToGguf(reader, options, threads, std::move(progress));
+absl::StatusOr<ConversionReport> Convert(const ArtifactReader& reader, const Options& options, const CommonOptions& common,
+                                         ProgressFunction progress) {
+  if (options.format == kGguf) return ConvertToGguf(reader, options, common, std::move(progress));
   ConversionOptions conversion{.pith_version = kVersion, .progress = std::move(progress)};
   if (reader.format() == "gguf") {
     ASSIGN_OR_RETURN(const TokenizerJsonFiles files, TokenizerJsonFromGguf(MakeGgufVocabulary(reader.tokenizer_files())));
@@ -85,20 +122,34 @@ absl::StatusOr<ConversionReport> Convert(const ArtifactReader& reader, const Opt
   return ConvertStored(reader, *target, options.output, conversion);
 }
 
-// An importance matrix of the old form becomes one of the new.
-absl::Status ConvertImportanceMatrix(const Options& options, const CommonOptions& common) {
-  ASSIGN_OR_RETURN(const ImportanceMatrix matrix, ReadImportanceMatrix(options.input));
-  RETURN_IF_ERROR(WriteImportanceMatrix(matrix, options.output));
+// An importance matrix becomes one of the other form; a model's is collected.
+absl::Status WriteMatrix(const Options& options, const CommonOptions& common) {
+  ASSIGN_OR_RETURN(const bool given, IsImportanceMatrix(options.input));
+  if (given && !options.calibration.empty()) return UsageError("--calibration: expected with a model, found with an importance matrix");
+  if (FileExists(options.output)) return CannotCreateError(Printable(options.output, 500), ": expected no such file yet, found one");
+  CollectedMatrix collected;
+  if (given) {
+    ASSIGN_OR_RETURN(collected.matrix, ReadImportanceMatrix(options.input));
+  } else {
+    ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, OpenModel(options.input));
+    ThreadPool pool(common.threads);
+    ASSIGN_OR_RETURN(collected, Collect(*reader, options, common, pool));
+  }
+  const ImportanceMatrix& matrix = collected.matrix;
+  RETURN_IF_ERROR(options.format == kImatrix ? WriteImportanceMatrix(matrix, options.output)
+                                             : WriteLegacyImportanceMatrix(matrix, options.output));
   if (!common.json_to_stdout()) {
     RETURN_IF_ERROR(PrintResult(absl::StrFormat("%s: %d matrices\n", options.output, matrix.entries.size())));
   }
-  return WriteJsonResult(common,
-                         {{"input", options.input}, {"output", options.output}, {"format", kImatrix}, {"matrices", matrix.entries.size()}});
+  OrderedJson result = {
+      {"input", options.input}, {"output", options.output}, {"format", options.format}, {"matrices", matrix.entries.size()}};
+  if (!given) result["calibration"] = std::move(collected.calibration);
+  return WriteJsonResult(common, result);
 }
 
 absl::Status Run(const Options& options, const CommonOptions& common) {
   RETURN_IF_ERROR(CheckFlags(options));
-  if (options.format == kImatrix) return ConvertImportanceMatrix(options, common);
+  if (IsImatrixFormat(options.format)) return WriteMatrix(options, common);
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, OpenModel(options.input));
   RETURN_IF_ERROR(CheckKnownWeights(*reader));  // before anything is written
   std::optional<Progress> progress;
@@ -107,7 +158,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
     progress->Set(done);
     return CheckInterrupted();
   };
-  ASSIGN_OR_RETURN(const ConversionReport report, Convert(*reader, options, common.threads, report_progress));
+  ASSIGN_OR_RETURN(const ConversionReport report, Convert(*reader, options, common, report_progress));
   progress.reset();
   if (!common.json_to_stdout()) {
     RETURN_IF_ERROR(
@@ -128,12 +179,13 @@ CommandFunction SetupConvert(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option(
          "input", options->input,
-         "model: a GGUF file, a Hugging Face directory, dense or quantized, or ORG/NAME that pith pull fetched; an importance matrix")
+         "model: a GGUF file, a Hugging Face directory, dense or quantized, or ORG/NAME that pith pull fetched; or an importance matrix")
       ->required();
   app.add_option("-o,--output", options->output, "new directory (gguf, imatrix: new file) to write")->required();
-  std::vector<std::string> names = {kBf16, kGguf, kImatrix};
+  std::vector<std::string> names = {kBf16, kGguf, kImatrix, kLegacyImatrix};
   std::string help =
-      "what to write; bf16: a dense Hugging Face directory; gguf: a GGUF file; imatrix: an importance matrix as GGUF. "
+      "what to write; bf16: a dense Hugging Face directory; gguf: a GGUF file; imatrix: an importance matrix of the model over calibration "
+      "data, or of the matrix given; imatrix-dat: the same in llama.cpp's old form. "
       "The others keep the codes of a quantized model as they are";
   for (const StoredTarget& target : StoredTargets()) {
     names.emplace_back(target.name);
@@ -146,6 +198,10 @@ CommandFunction SetupConvert(CLI::App& app) {
       ->check(CLI::IsMember(types, CLI::ignore_case))
       ->capture_default_str();
   app.add_option("--imatrix", options->imatrix, "gguf: importance matrix of llama.cpp (.dat or .gguf) that weighs the errors");
+  AddCalibrationFlags(app, options->calibration, options->samples,
+                      "whose importance matrix is collected: weighs the errors of gguf, is what imatrix writes (there the default is text "
+                      "sampled from the model itself)");
+  AddSeedFlag(app, options->samples.seed, "seed of the choice of samples");
   app.add_flag("--requantize", options->requantize, "gguf: quantize weights again that the type does not hold as they are");
   return [options](const CommonOptions& common) { return Run(*options, common); };
 }

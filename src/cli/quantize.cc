@@ -5,9 +5,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/log.h"
-#include "base/progress.h"
 #include "base/resource_use.h"
 #include "base/status.h"
+#include "cli/calibration_flag.h"
 #include "cli/commands.h"
 #include "cli/model_bundle.h"
 #include "cli/model_path.h"
@@ -53,67 +53,19 @@ std::string MethodNames() {
   return absl::StrCat(absl::StrJoin(Methods(), "; ", describe), "; auto: the best known for the scheme");
 }
 
-// A bar per phase of the work; Ctrl-C ends it.
-class PhaseProgress {
- public:
-  std::function<absl::Status(absl::string_view, int64_t, int64_t)> callback(const char* unit) {
-    return [this, unit](absl::string_view name, int64_t done, int64_t total) {
-      if (phase_ != name) {
-        End();
-        phase_ = std::string(name);
-        progress_.emplace(name, total, unit);
-      }
-      progress_->Set(done);
-      return CheckInterrupted();
-    };
-  }
-  void End() {
-    progress_.reset();
-    phase_.clear();
-  }
-
- private:
-  std::optional<Progress> progress_;
-  std::string phase_;
-};
-
 CalibrationOptions SampleOptions(const Options& options) {
   CalibrationOptions samples = options.samples;
   samples.seed = options.seed;
   return samples;
 }
 
-ModelText TextOf(const ModelBundle& bundle) {
-  return {.tokenizer = *bundle.tokenizer,
-          .chat_template = bundle.chat_template.has_value() ? &*bundle.chat_template : nullptr,
-          .bos_token = bundle.bos_token,
-          .eos_token = bundle.eos_token,
-          .stop_token_ids = bundle.stop_token_ids};
-}
-
-absl::StatusOr<CalibrationData> MakeCalibrationData(const Options& options, const ArtifactReader& reader, ThreadPool& pool,
-                                                    PhaseProgress& progress) {
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModelFiles(options.model));
-  if (!options.calibration.empty()) return LoadCalibrationData(options.calibration, TextOf(bundle), SampleOptions(options));
-  auto data = SampleCalibrationData(reader, TextOf(bundle), SampleOptions(options), pool, progress.callback("steps"));
-  progress.End();
-  return data;
-}
-
-// The same, and what it took.
+// The data asked for, and what it took.
 absl::StatusOr<CalibrationData> TimedCalibrationData(const Options& options, const ArtifactReader& reader, ThreadPool& pool,
                                                      PhaseProgress& progress, std::vector<PhaseUse>& phases) {
   ResourceMeter meter;
-  auto data = MakeCalibrationData(options, reader, pool, progress);
+  auto data = MakeCalibrationData(options.model, options.calibration, SampleOptions(options), reader, pool, progress);
   phases.push_back({"calibration", meter.Lap()});
   return data;
-}
-
-std::string DescribeCalibration(const CalibrationData& data) {
-  const auto domain = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first, " ", entry.second); };
-  return absl::StrFormat("calibration: %s, %s; tokens by domain: %s\n", Plural(static_cast<int64_t>(data.sequences.size()), "sample"),
-                         data.files.empty() ? "drawn from the model itself" : absl::StrCat("from ", absl::StrJoin(data.files, ", ")),
-                         absl::StrJoin(data.domain_tokens, ", ", domain));
 }
 
 // Weights as they are and a KV cache: of the flags that say how weights are quantized none can be meant.
@@ -167,7 +119,7 @@ absl::StatusOr<CalibrationData> TryCalibration(const Options& options, const Art
   if (!options.calibration.empty()) return TimedCalibrationData(options, reader, pool, progress, phases);
   ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModelFiles(options.model));
   ASSIGN_OR_RETURN(const ResourceUse use,
-                   EstimateSampling(reader, TextOf(bundle), SampleOptions(options), pool, progress.callback("steps")));
+                   EstimateSampling(reader, ModelTextOf(bundle), SampleOptions(options), pool, progress.callback("steps")));
   progress.End();
   phases.push_back({"calibration", use});
   ASSIGN_OR_RETURN(const DecoderConfig config, ParseDecoderConfig(reader.config()));
@@ -266,15 +218,8 @@ CommandFunction SetupQuantize(CLI::App& app) {
   app.add_option("-o,--output", options->output, "new directory to write")->required();
   app.add_option("--scheme", options->scheme, absl::StrCat(SchemeNames(), "; BF16 with --kv-cache"))->capture_default_str();
   app.add_option("--method", options->method, MethodNames())->capture_default_str();
-  app.add_option("--calibration", options->calibration,
-                 "texts for methods that need data: .txt, .raw, .utf8 or .jsonl files, or folders of them (default: text sampled from the "
-                 "model itself)");
-  app.add_option("--num-samples", options->samples.num_samples, "samples of calibration data")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--sequence-length", options->samples.sequence_length, "tokens of a sample")
-      ->check(CLI::Range(2, 1 << 20))
-      ->capture_default_str();
+  AddCalibrationFlags(app, options->calibration, options->samples,
+                      "for methods that need data (default: text sampled from the model itself)");
   app.add_option("--quantize-embeddings", options->embeddings,
                  "scheme of the embedding, and of the head where it is tied: W8A16, W4A16, ... (default: left as it is)");
   app.add_option("--quantize-head", options->head, "scheme of a head that is not tied (default: left as it is)");

@@ -187,6 +187,68 @@ class InteropTest(harness.Case):
         dat.write_bytes(dat.read_bytes()[:-20])
         self.assertExit(run("convert", self.model, "-o", self.scratch / "x.gguf", "--format", "gguf", "--imatrix", dat), 65, "i.dat")
 
+    def test_importance_matrices_of_calibration_data(self):
+        text = self.scratch / "calibration.txt"
+        text.write_text("The nets were tied by hand, knot after knot, while the tide went out. " * 40)
+        flags = ["--calibration", text, "--num-samples", "6", "--sequence-length", "32"]
+        new, old = self.scratch / "own.gguf", self.scratch / "own.dat"
+        result = run_json("convert", self.model, "-o", new, "--format", "imatrix", *flags)
+        layers = json.loads((self.model / "config.json").read_text())["num_hidden_layers"]
+        self.assertEqual(result["matrices"], 7 * layers)
+        self.assertEqual(result["calibration"]["tokens"], 6 * 32)
+        tensors = {t.name: t.data for t in gguf.GGUFReader(new).tensors}
+        self.assertEqual(len(tensors), 2 * 7 * layers)
+        self.assertEqual(tensors["blk.0.ffn_down.weight.counts"].item(), 6 * 32)
+        np.testing.assert_array_equal(tensors["blk.0.attn_q.weight.in_sum2"], tensors["blk.0.attn_v.weight.in_sum2"])
+        self.assertExit(run("convert", new, "-o", old, "--format", "imatrix-dat"), 0)
+        self.assertEqual(old.read_bytes()[:4], np.array([7 * layers], "<i4").tobytes())
+        self.assertExit(run("convert", new, "-o", old, "--format", "imatrix-dat"), 73, "expected no such file yet")
+        sampled = run_json("convert", self.model, "-o", self.scratch / "self.gguf", "--format", "imatrix", "--num-samples", "2",
+                           "--sequence-length", "24")
+        self.assertEqual(sampled["calibration"]["source"], "model")
+        outs = {}
+        for name, given in (("plain", []), ("file", ["--imatrix", new]), ("collected", flags)):
+            outs[name] = self.scratch / f"own-{name}.gguf"
+            self.assertExit(run("convert", self.model, "-o", outs[name], "--format", "gguf", "--type", "Q4_K_S", *given), 0)
+        self.assertEqual(outs["file"].read_bytes(), outs["collected"].read_bytes())
+        self.assertNotEqual(outs["file"].read_bytes(), outs["plain"].read_bytes())
+        for given, message in ((["--format", "gguf", "--type", "BF16"], "a --type of quantized blocks"), (["--format", "awq"], "gguf or imatrix"),
+                               (["--format", "gguf", "--type", "Q4_0", "--imatrix", new], "found both")):
+            self.assertExit(run("convert", self.model, "-o", self.scratch / "x", *given, *flags), 2, message)
+        self.assertExit(run("convert", new, "-o", self.scratch / "x", "--format", "imatrix", *flags), 2, "with an importance matrix")
+
+    def test_a_sentencepiece_tokenizer_json_becomes_scores(self):
+        tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁t", "he", "▁the", "▁", "t", "h", "e"]
+
+        def rows(tensors):
+            tensors["model.embed_tokens.weight"] = tensors["model.embed_tokens.weight"][:1].repeat(len(tokens) + 2, 0)
+            return {"vocab_size": len(tokens) + 2, "bos_token_id": 1, "eos_token_id": 2}
+
+        model = tiny_model.write(self.scratch / "pieces", hidden=256, inter=512, spoil=rows, chat=False)
+        replace = lambda old, new: {"type": "Replace", "pattern": {"String": old}, "content": new}
+        tokenizer = {"version": "1.0", "added_tokens": [{"id": i, "content": tokens[i], "special": True, "normalized": False} for i in range(3)],
+                     "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, replace(" ", "▁")]},
+                     "pre_tokenizer": None, "post_processor": None,
+                     "decoder": {"type": "Sequence", "decoders": [replace("▁", " "), {"type": "ByteFallback"}, {"type": "Fuse"},
+                                                                  {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+                     "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True,
+                               "vocab": {token: i for i, token in enumerate(tokens)}, "merges": ["▁ t", "h e", "▁t he"]}}
+        (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+        (model / "tokenizer_config.json").write_text(json.dumps({"bos_token": "<s>", "eos_token": "</s>"}))
+        out = self.convert(model, "gguf", "--type", "BF16")
+        fields = gguf.GGUFReader(out).fields
+        self.assertEqual(fields["tokenizer.ggml.model"].contents(), "llama")
+        self.assertEqual(fields["tokenizer.ggml.tokens"].contents(), [*tokens, "[PAD266]", "[PAD267]"])
+        self.assertEqual(fields["tokenizer.ggml.scores"].contents()[259:263], [0, -1, -2, -3])
+        self.assertEqual(fields["tokenizer.ggml.token_type"].contents(), [2, 3, 3, *[6] * 256, *[1] * 7, 5, 5])
+        self.assertTrue(fields["tokenizer.ggml.add_space_prefix"].contents())
+        self.assertFalse(fields["tokenizer.ggml.add_bos_token"].contents())
+        prompt = ["the then", "-n", "4"]
+        self.assertEqual(run_json("run", out, *prompt)["tokens"], run_json("run", model, *prompt)["tokens"])
+        tokenizer["model"]["merges"].pop()
+        (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+        self.assertExit(run("convert", model, "-o", self.scratch / "x.gguf", "--format", "gguf"), 4, 'would be "▁t" "he", found none')
+
     def test_inspect_says_who_loads_it(self):
         result = run_json("inspect", self.quantize("W4A16", "32"))
         self.assertTrue(result["loaders"]["vLLM"]["loads"])

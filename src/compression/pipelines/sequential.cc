@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/float_types.h"
 #include "base/status.h"
+#include "compression/input_observer.h"
 #include "compression/pipelines/layer_quantizer.h"
 #include "quantization/formats/input_scale.h"
 
@@ -20,31 +20,6 @@ struct SequentialPipeline::Observed {
   std::unique_ptr<InputStatistics> statistics;
   std::vector<const PlannedModule*> targets;
 };
-
-namespace {
-
-// Hands the rows that flow into modules to their statistics; of modules that share an input those of the first.
-class InputObserver : public LayerObserver {
- public:
-  explicit InputObserver(ThreadPool& pool) : pool_(pool) {}
-
-  void Add(const std::string& module, InputStatistics* statistics) { statistics_[module] = statistics; }
-
-  void OnLinearInput(absl::string_view module, const uint16_t* input, int64_t num_rows, int64_t dim) override {
-    const auto it = statistics_.find(std::string(module));
-    if (it == statistics_.end()) return;
-    rows_.resize(static_cast<size_t>(num_rows * dim));
-    for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = ToFloat(bfloat16{input[i]});
-    it->second->Add({rows_.data(), num_rows, dim}, pool_);
-  }
-
- private:
-  ThreadPool& pool_;
-  std::map<std::string, InputStatistics*> statistics_;
-  std::vector<float> rows_;
-};
-
-}  // namespace
 
 SequentialPipeline::SequentialPipeline(const SequentialParts& parts, StatisticsLevel level, Isa isa, std::unique_ptr<LayerwiseModel> model)
     : parts_(parts), level_(level), isa_(isa), model_(std::move(model)), quantized_(parts.reader) {
