@@ -61,6 +61,11 @@ constexpr Rule kRules[] = {
 };
 
 constexpr KindRule kKindRules[] = {
+    {kTransformers,
+     [](const StoredKind& kind) -> std::string {
+       const bool refused = kind.format == "pack-quantized" && !kind.args.symmetric;
+       return refused ? "packed zero points (compressed-tensors 0.20 expects them unpacked)" : "";
+     }},
     {kSglang,
      [](const StoredKind& kind) -> std::string {
        const bool refused = IsCompressed(kind) && IsWeightOnlyInt(kind) && !kind.args.symmetric;

@@ -58,6 +58,7 @@ TEST(LoaderSupport, EveryRuleNamesItsObstacle) {
   const LoadFacts asymmetric = Facts(Kind("pack-quantized", Grouped(4, 64, false)));
   EXPECT_THAT(Obstacles(asymmetric, "vLLM"), IsEmpty());
   EXPECT_THAT(Obstacles(asymmetric, "SGLang"), ElementsAre("asymmetric 4-bit weights under compressed-tensors"));
+  EXPECT_THAT(Obstacles(asymmetric, "transformers"), ElementsAre(HasSubstr("packed zero points")));
   LoadFacts whole = Facts(Kind("pack-quantized", Grouped(4, 64)));
   whole.quantized_embedding = whole.quantized_head = whole.fused_parts_differ = true;
   whole.kv_cache = QuantizationArgs{.num_bits = 8};
