@@ -1,4 +1,4 @@
-# One folder per instruction set under src/kernels/cpu; its flags are set here and nowhere else.
+# One folder per instruction set under src/<module>/cpu; its flags are set here and nowhere else.
 set(PITH_ISA_FLAGS_scalar "")
 set(PITH_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(PITH_ISA_FLAGS_avx2_vnni ${PITH_ISA_FLAGS_avx2} -mavxvnni)

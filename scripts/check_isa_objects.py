@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the object files of src/kernels/cpu/<isa>: nothing in them may run on a CPU without that instruction set.
+"""Checks the object files of src/<module>/cpu/<isa>: nothing in them may run on a CPU without that instruction set.
 
   * no weak or unique symbols: the linker might take this object's copy of an inline function for the whole program;
   * no .init_array, .ctors or .fini_array: a static constructor would run on every CPU at start-up;
@@ -68,7 +68,7 @@ def main():
     options = arguments.parse_args()
     found = objects(options.build)
     if not found and options.allow_none:
-        print("isa_objects: skipped, no objects of kernels/cpu/<isa> in this build tree")
+        print("isa_objects: skipped, no objects of cpu/<isa> in this build tree")
         sys.exit(0)
     problems = [] if found else [f"{options.build}: expected objects below cpu/<isa>/, found none (is it built?)"]
     for isa, path in found:

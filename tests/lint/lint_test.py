@@ -138,6 +138,9 @@ class Layering(Tree):
     def test_other_modules_in_an_isa_folder(self):
         self.refuses('found "base/a.h"', **{"src/kernels/cpu/avx2/gemm.cc": '#include "base/a.h"\n'})
 
+    def test_isa_folders_of_any_module(self):
+        self.refuses('found "base/a.h"', **{"src/right/cpu/avx2/loop.cc": '#include "right/r.h"\n#include "base/a.h"\n'})
+
     def test_the_scalar_folder_is_free(self):
         files = self.good()
         files["src/kernels/cpu/scalar/gemm.cc"] = '#include <cmath>\n#include "base/a.h"\n'
