@@ -97,8 +97,9 @@ void AwqSearch(benchmark::State& state) {
   std::vector<float> mean_abs_input;
   for (int64_t i = 0; i < layer.in; ++i) mean_abs_input.push_back(i % 50 == 7 ? 3.0f : 0.3f);
   const std::vector<MatrixView<const float>> weights = {layer.weight()};
+  const AwqOptions options{.clip_search = ClipSearch(), .isa = DetectIsa()};
   for (auto _ : state) {
-    const auto result = SearchAwqScales(mean_abs_input, weights, layer.moments(), kW4, {}, layer.pool);
+    const auto result = SearchAwqScales(mean_abs_input, weights, layer.moments(), kW4, options, layer.pool);
     CHECK(result.ok());
     state.counters["error/plain"] = result->best.error / result->curve[0].error;
   }

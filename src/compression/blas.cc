@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include <cblas.h>
 #include <lapack.h>
@@ -22,6 +25,9 @@ class OpenBlas {
 
   decltype(&cblas_sgemm) sgemm;
   decltype(&cblas_ssyrk) ssyrk;
+  decltype(&cblas_dgemm) dgemm;
+  decltype(&cblas_dsyrk) dsyrk;
+  decltype(&cblas_dtrsm) dtrsm;
   // Fortran hands the lengths of strings over behind all arguments.
   void (*dpotrf)(const char* triangle, const lapack_int* n, double* a, const lapack_int* stride, lapack_int* info, size_t length);
   void (*dposv)(const char* triangle, const lapack_int* n, const lapack_int* columns, double* a, const lapack_int* stride, double* b,
@@ -32,6 +38,9 @@ class OpenBlas {
     if (handle_ == nullptr) CheckFailed(__FILE__, __LINE__, dlerror());
     Find("cblas_sgemm", sgemm);
     Find("cblas_ssyrk", ssyrk);
+    Find("cblas_dgemm", dgemm);
+    Find("cblas_dsyrk", dsyrk);
+    Find("cblas_dtrsm", dtrsm);
     Find("dpotrf_", dpotrf);
     Find("dposv_", dposv);
     decltype(&openblas_set_num_threads) set_num_threads;
@@ -78,13 +87,69 @@ void MultiplyGram(MatrixView<const float> rows, MatrixView<float> out) {
                         0.0f, out.data, Stride(out));
 }
 
-bool FactorizeCholesky(MatrixView<double> matrix) {
+namespace {
+
+constexpr int64_t kCholeskyBlock = 256;
+
+// The lower triangle of a symmetric matrix, cut into square blocks.
+class BlockedCholesky {
+ public:
+  explicit BlockedCholesky(MatrixView<double> matrix) : matrix_(matrix), stride_(Stride(matrix)) {}
+
+  int64_t num_blocks() const { return (matrix_.rows + kCholeskyBlock - 1) / kCholeskyBlock; }
+
+  // Block k of the diagonal by its factor.
+  bool Factorize(int64_t k) const {
+    const lapack_int n = Size(k);
+    lapack_int info = 0;
+    OpenBlas::Get().dpotrf(&kLowerTriangle, &n, Block(k, k), &stride_, &info, 1);
+    CHECK_GE(info, 0);
+    return info == 0;
+  }
+  // Block i below it: X with X L^T = block.
+  void Solve(int64_t i, int64_t k) const {
+    OpenBlas::Get().dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, Size(i), Size(k), 1.0, Block(k, k), stride_,
+                          Block(i, k), stride_);
+  }
+  // Block (i, j) less what column k of blocks makes of it.
+  void Subtract(int64_t i, int64_t j, int64_t k) const {
+    if (i == j) {
+      OpenBlas::Get().dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, Size(i), Size(k), -1.0, Block(i, k), stride_, 1.0, Block(i, i),
+                            stride_);
+    } else {
+      OpenBlas::Get().dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, Size(i), Size(j), Size(k), -1.0, Block(i, k), stride_, Block(j, k),
+                            stride_, 1.0, Block(i, j), stride_);
+    }
+  }
+
+ private:
+  double* Block(int64_t i, int64_t j) const { return matrix_.row(i * kCholeskyBlock) + j * kCholeskyBlock; }
+  blasint Size(int64_t i) const { return ToBlasInt(std::min(kCholeskyBlock, matrix_.rows - i * kCholeskyBlock)); }
+
+  MatrixView<double> matrix_;
+  blasint stride_;
+};
+
+}  // namespace
+
+bool FactorizeCholesky(MatrixView<double> matrix, ThreadPool& pool) {
   CHECK_EQ(matrix.rows, matrix.cols);
-  const lapack_int n = ToBlasInt(matrix.rows), stride = Stride(matrix);
-  lapack_int info = 0;
-  OpenBlas::Get().dpotrf(&kLowerTriangle, &n, matrix.data, &stride, &info, 1);
-  CHECK_GE(info, 0);
-  return info == 0;
+  const BlockedCholesky cholesky(matrix);
+  const int64_t blocks = cholesky.num_blocks();
+  for (int64_t k = 0; k < blocks; ++k) {
+    if (!cholesky.Factorize(k)) return false;
+    pool.ParallelForDynamic(blocks - k - 1, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) cholesky.Solve(k + 1 + i, k);
+    });
+    std::vector<std::pair<int64_t, int64_t>> rest;
+    for (int64_t i = k + 1; i < blocks; ++i) {
+      for (int64_t j = k + 1; j <= i; ++j) rest.emplace_back(i, j);
+    }
+    pool.ParallelForDynamic(static_cast<int64_t>(rest.size()), 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t b = begin; b < end; ++b) cholesky.Subtract(rest[b].first, rest[b].second, k);
+    });
+  }
+  return true;
 }
 
 bool SolvePositiveDefinite(MatrixView<double> matrix, absl::Span<double> b) {

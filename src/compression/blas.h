@@ -4,6 +4,7 @@
 #pragma once
 
 #include "absl/types/span.h"
+#include "base/thread_pool.h"
 #include "tensor/tensor.h"
 
 namespace pith {
@@ -17,9 +18,9 @@ void Multiply(float alpha, MatrixView<const float> a, Transpose transpose_a, Mat
 // Lower triangle of rows^T * rows; the rest of `out` [cols, cols] is left alone.
 void MultiplyGram(MatrixView<const float> rows, MatrixView<float> out);
 
-// The lower triangle of a symmetric matrix (the rest is not read) replaced by L with L L^T = matrix. False when a pivot is not positive:
-// the content is unspecified then. Entries are finite.
-bool FactorizeCholesky(MatrixView<double> matrix);
+// The lower triangle of a symmetric matrix (the rest is left alone) replaced by L with L L^T = matrix, by blocks of 256 columns on all
+// threads of `pool`; same bits for any number. False when a pivot is not positive: the content is unspecified then. Entries are finite.
+bool FactorizeCholesky(MatrixView<double> matrix, ThreadPool& pool);
 
 // Replaces `b` by the solution of matrix * x = b; reads the lower triangle of `matrix` and destroys it. False as above.
 bool SolvePositiveDefinite(MatrixView<double> matrix, absl::Span<double> b);

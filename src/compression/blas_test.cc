@@ -50,10 +50,40 @@ TEST(MultiplyGram, FillsTheLowerTriangle) {
 
 TEST(FactorizeCholesky, HandComputed) {
   std::vector<double> matrix = {4, -7, -7, 2, 10, -7};  // [[4, 2], [2, 10]], rows 3 apart
-  ASSERT_TRUE(FactorizeCholesky({matrix.data(), 2, 2, 3}));
+  ThreadPool pool(1);
+  ASSERT_TRUE(FactorizeCholesky({matrix.data(), 2, 2, 3}, pool));
   EXPECT_EQ(matrix, (std::vector<double>{2, -7, -7, 1, 3, -7}));
   std::vector<double> indefinite = {1, 0, 2, 1};
-  EXPECT_FALSE(FactorizeCholesky({indefinite.data(), 2, 2}));
+  EXPECT_FALSE(FactorizeCholesky({indefinite.data(), 2, 2}, pool));
+}
+
+// L L^T is the matrix, nothing above the diagonal is touched, and the threads do not show.
+TEST(FactorizeCholesky, ByBlocks) {
+  constexpr int64_t kSide = 600, kStride = 603;
+  RandomStream random(4);
+  std::vector<double> matrix(static_cast<size_t>(kSide * kStride), -7.0);
+  for (int64_t i = 0; i < kSide; ++i) {
+    for (int64_t j = 0; j < i; ++j) matrix[i * kStride + j] = static_cast<double>(random.Normal());
+    matrix[i * kStride + i] = 100.0 + static_cast<double>(i);
+  }
+  const std::vector<double> original = matrix;
+  std::vector<double> other = matrix;
+  ThreadPool one(1), three(3);
+  ASSERT_TRUE(FactorizeCholesky({matrix.data(), kSide, kSide, kStride}, one));
+  ASSERT_TRUE(FactorizeCholesky({other.data(), kSide, kSide, kStride}, three));
+  EXPECT_EQ(matrix, other);
+  for (int64_t i = 0; i < kSide; ++i) {
+    for (int64_t j = i + 1; j < kStride; ++j) ASSERT_EQ(matrix[i * kStride + j], -7.0);
+    for (int64_t j = 0; j <= i; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k <= j; ++k) sum += matrix[i * kStride + k] * matrix[j * kStride + k];
+      ASSERT_NEAR(sum, original[i * kStride + j], 1e-9) << i << " " << j;
+    }
+  }
+  // A pivot that fails in the last block.
+  other = original;
+  other[(kSide - 1) * kStride + kSide - 1] = -1;
+  EXPECT_FALSE(FactorizeCholesky({other.data(), kSide, kSide, kStride}, three));
 }
 
 TEST(SolvePositiveDefinite, HandComputed) {

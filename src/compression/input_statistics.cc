@@ -30,14 +30,17 @@ void InputStatistics::Add(MatrixView<const float> rows, ThreadPool& pool) {
   CHECK_EQ(rows.cols, in_);
   CHECK(!hessian_.has_value());
   pool.ParallelFor(in_, 64, [&](int64_t begin, int64_t end, int) {
+    float* const max_abs = max_abs_.data();
+    double* const sum_abs = sum_abs_.data();
+    double* const sum_square = sum_square_.data();
     for (int64_t r = 0; r < rows.rows; ++r) {
       const float* row = rows.row(r);
       for (int64_t i = begin; i < end; ++i) {
         const float magnitude = std::fabs(row[i]);
         // A NaN stays, so that it is found.
-        max_abs_[i] = magnitude > max_abs_[i] || std::isnan(magnitude) ? magnitude : max_abs_[i];
-        sum_abs_[i] += magnitude;
-        sum_square_[i] += static_cast<double>(magnitude) * magnitude;
+        max_abs[i] = magnitude <= max_abs[i] || std::isnan(max_abs[i]) ? max_abs[i] : magnitude;
+        sum_abs[i] += static_cast<double>(magnitude);
+        sum_square[i] += static_cast<double>(magnitude) * static_cast<double>(magnitude);
       }
     }
   });

@@ -34,6 +34,12 @@ absl::StatusOr<QuantizationScheme> FindQuantizingScheme(absl::string_view flag, 
 
 OrderedJson GroupSizeJson(int group_size) { return group_size == 0 ? OrderedJson("auto") : OrderedJson(group_size); }
 
+// As recipes write it.
+OrderedJson DuoScalingJson(DuoScaling duo_scaling) {
+  if (duo_scaling == DuoScaling::kBoth) return "both";
+  return duo_scaling == DuoScaling::kOn;
+}
+
 OrderedJson ToJson(const SchemeOverride& override) {
   return {{"targets", override.targets},
           {"scheme", override.scheme.name},
@@ -108,6 +114,7 @@ OrderedJson ToJson(const Recipe& recipe) {
           {"damping", recipe.damping},
           {"activation_order", recipe.activation_order},
           {"refit_scales", recipe.refit_scales},
+          {"awq", {{"grid", recipe.awq_grid}, {"duo_scaling", DuoScalingJson(recipe.duo_scaling)}}},
           {"smoothing_strength", recipe.smoothing_strength.has_value() ? OrderedJson(*recipe.smoothing_strength) : OrderedJson("searched")},
           {"kv_cache", recipe.kv_cache.has_value() ? OrderedJson(std::string(recipe.kv_cache->name)) : OrderedJson(nullptr)},
           {"seed", recipe.seed}};

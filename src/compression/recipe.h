@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/json.h"
+#include "compression/modifiers/awq_search.h"
 #include "quantization/kv_cache_scheme.h"
 #include "quantization/qparams.h"
 #include "quantization/quantization_scheme.h"
@@ -34,6 +35,8 @@ struct Recipe {
   ClipSearch clip_search;                                        // kNoClipSearch: scales from the range alone
   double damping = 0.01;                                         // GptqOptions
   bool activation_order = true, refit_scales = true;             // GptqOptions
+  int awq_grid = 20;                                             // AwqOptions
+  DuoScaling duo_scaling = DuoScaling::kOn;                      // AwqOptions
   std::optional<double> smoothing_strength;                      // SmoothQuantOptions::alpha; else searched
   uint64_t seed = 0;                                             // of whatever the method draws
   std::optional<KvCacheScheme> kv_cache;                         // what the artifact declares of its KV cache; nothing: nothing

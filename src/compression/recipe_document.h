@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compression/modifiers/awq_search.h"
 #include "quantization/qparams.h"
 #include "quantization/quantization_args.h"
 
@@ -23,8 +24,6 @@ absl::string_view ModifierKindName(ModifierKind kind);  // "GPTQModifier"
 
 // The order in which GPTQ codes columns. The order that permutes stored groups is refused when it is read.
 enum class ActivationOrder { kNone, kStatic };
-
-enum class DuoScaling { kOff, kOn, kBoth };
 
 // How a range of values is found, for weights: "minmax" and its variants, "mse", ... Empty: not said.
 struct ObserverChoice {

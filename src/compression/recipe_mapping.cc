@@ -208,11 +208,6 @@ absl::Status CheckOptions(const ModifierEntry& entry, const ModifierEntry& quant
   if (&entry != &quantizer && entry.ignore.has_value() && entry.ignore != quantizer.ignore) {
     return NotSupportedError(entry.Where("ignore"), ": expected what ", quantizer.path, " ignores, found another list");
   }
-  if (entry.duo_scaling.value_or(DuoScaling::kOn) != DuoScaling::kOn) {
-    return NotSupportedError(entry.Where("duo_scaling"), ": expected true, found ",
-                             entry.duo_scaling == DuoScaling::kOff ? "false" : "both");
-  }
-  if (entry.n_grid.value_or(20) != 20) return NotSupportedError(entry.Where("n_grid"), ": expected 20, found ", *entry.n_grid);
   return CheckMappings(entry, notes);
 }
 
@@ -246,6 +241,8 @@ absl::StatusOr<MappedRecipe> KvCacheRecipe(const RecipeDocument& document, const
 absl::Status TakeOptions(const ModifierEntry& entry, const SchemeChoice& choice, Recipe& recipe) {
   if (entry.dampening_frac.has_value()) recipe.damping = *entry.dampening_frac;
   if (entry.smoothing_strength.has_value()) recipe.smoothing_strength = *entry.smoothing_strength;
+  if (entry.duo_scaling.has_value()) recipe.duo_scaling = *entry.duo_scaling;
+  if (entry.n_grid.has_value()) recipe.awq_grid = *entry.n_grid;
   if (!entry.actorder.has_value()) return absl::OkStatus();
   recipe.activation_order = *entry.actorder == ActivationOrder::kStatic;
   if (!recipe.activation_order && choice.actorder == ActivationOrder::kStatic) {

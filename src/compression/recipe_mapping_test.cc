@@ -238,6 +238,13 @@ TEST(RecipeOfTest, OptionsOfMethodsAreTaken) {
                    "[lm_head]}]")
                 .method,
             "awq");
+  const Recipe awq = recipe("[AWQModifier: {duo_scaling: both, n_grid: 10}, QuantizationModifier: {scheme: W4A16}]");
+  EXPECT_EQ(awq.duo_scaling, DuoScaling::kBoth);
+  EXPECT_EQ(awq.awq_grid, 10);
+  EXPECT_EQ(ToJson(awq)["awq"], (OrderedJson{{"grid", 10}, {"duo_scaling", "both"}}));
+  const Recipe input_alone = recipe("AWQModifier: {duo_scaling: false, scheme: W4A16}");
+  EXPECT_EQ(input_alone.duo_scaling, DuoScaling::kOff);
+  EXPECT_EQ(ToJson(input_alone)["awq"], (OrderedJson{{"grid", 20}, {"duo_scaling", false}}));
   EXPECT_EQ(recipe("QuantizationModifier: {scheme: FP8, input_observer: static_minmax}").scheme.name, "FP8");
 }
 
@@ -260,9 +267,7 @@ TEST(RecipeOfTest, TheDefaultMappingsAreTaken) {
 
 TEST(RecipeOfTest, RefusesOptionsItCannotCarry) {
   for (const char* text :
-       {"[AWQModifier: {duo_scaling: both}, QuantizationModifier: {scheme: W4A16}]",
-        "[AWQModifier: {n_grid: 5}, QuantizationModifier: {scheme: W4A16}]",
-        "[AWQModifier: {mappings: [[['re:.*q_proj'], 're:.*norm']]}, QuantizationModifier: {scheme: W4A16}]",
+       {"[AWQModifier: {mappings: [[['re:.*q_proj'], 're:.*norm']]}, QuantizationModifier: {scheme: W4A16}]",
         "[SmoothQuantModifier: {ignore: [model.norm]}, QuantizationModifier: {scheme: W8A8}]",
         "[AWQModifier: {ignore: [lm_head]}, QuantizationModifier: {scheme: W4A16}]",
         "QuantizationModifier: {scheme: FP8, input_observer: mse}", "[SmoothQuantModifier, QuantizationModifier: {scheme: W4A16}]",

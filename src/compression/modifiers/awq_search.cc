@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compression/modifiers/hessian.h"
+#include "compression/modifiers/quadratic_form_meter.h"
 #include "compression/modifiers/solver_input.h"
 #include "quantization/quantize_weight.h"
 
@@ -43,12 +44,29 @@ void AverageTied(const std::vector<int32_t>& tied_columns, std::vector<float>& v
   }
 }
 
+// All candidates but the identity. Of the input alone r = 0 is the identity.
+std::vector<AwqPoint> GridPoints(const AwqOptions& options) {
+  const int grid = options.duo_scaling == DuoScaling::kBoth ? std::max(options.grid / 2, 1) : options.grid;
+  std::vector<AwqPoint> points;
+  for (const bool duo : {false, true}) {
+    if (options.duo_scaling == (duo ? DuoScaling::kOff : DuoScaling::kOn)) continue;
+    for (int i = duo ? 0 : 1; i <= grid; ++i) points.push_back({.duo = duo, .ratio = static_cast<double>(i) / grid});
+  }
+  return points;
+}
+
 // Measures one set of scales after the other.
 class ErrorMeter {
  public:
   ErrorMeter(absl::Span<const MatrixView<const float>> weights, MatrixView<const float> gram, const QuantizationArgs& args,
              const AwqOptions& options, ThreadPool& pool)
-      : weights_(weights), gram_(gram), args_(args), options_(options), pool_(pool), importance_(static_cast<size_t>(gram.cols)) {
+      : weights_(weights),
+        gram_(gram),
+        args_(args),
+        options_(options),
+        pool_(pool),
+        forms_(gram, options.isa, pool),
+        importance_(static_cast<size_t>(gram.cols)) {
     int64_t rows = 0;
     for (const MatrixView<const float>& weight : weights) rows = std::max(rows, weight.rows);
     scaled_ = Tensor(DType::kF32, {rows, gram.cols});
@@ -83,7 +101,7 @@ class ErrorMeter {
       for (int64_t i = 0; i < in; ++i) error[i] = weight.row(o)[i] - error[i] / scales[i];
     };
     double sum = 0;
-    for (const double row : QuadraticForms(weight.rows, gram_, fill_error, pool_)) sum += row;
+    for (const double row : forms_.Measure(weight.rows, fill_error, pool_)) sum += row;
     return sum;
   }
 
@@ -92,6 +110,7 @@ class ErrorMeter {
   const QuantizationArgs& args_;
   const AwqOptions& options_;
   ThreadPool& pool_;
+  QuadraticFormMeter forms_;
   std::vector<float> importance_;  // of the scaled channels
   Tensor scaled_;                  // [largest out, in]
 };
@@ -99,13 +118,14 @@ class ErrorMeter {
 }  // namespace
 
 std::vector<float> AwqScales(absl::Span<const float> mean_abs_input, absl::Span<const float> mean_abs_weight, double ratio) {
-  CHECK_EQ(mean_abs_input.size(), mean_abs_weight.size());
+  CHECK(mean_abs_weight.empty() || mean_abs_weight.size() == mean_abs_input.size());
   std::vector<double> scales(mean_abs_input.size(), 0.0);
   double largest = 0, smallest = HUGE_VAL;
   for (size_t i = 0; i < scales.size(); ++i) {
     if (mean_abs_input[i] == 0) continue;
-    const double input = mean_abs_input[i], weight = mean_abs_weight[i];
-    scales[i] = std::max(std::pow(input, ratio) / (std::pow(weight, 1 - ratio) + kEpsilon), kEpsilon);
+    const double numerator = std::pow(static_cast<double>(mean_abs_input[i]), ratio);
+    const double denominator = mean_abs_weight.empty() ? 1.0 : std::pow(static_cast<double>(mean_abs_weight[i]), 1 - ratio) + kEpsilon;
+    scales[i] = std::max(numerator / denominator, kEpsilon);
     largest = std::max(largest, scales[i]);
     smallest = std::min(smallest, scales[i]);
   }
@@ -150,14 +170,14 @@ absl::StatusOr<AwqResult> SearchAwqScales(absl::Span<const float> mean_abs_input
   std::vector<float> mean_input(mean_abs_input.begin(), mean_abs_input.end());
   std::vector<float> mean_weight = NormalizedWeightMeans(weights, args.columns_per_scale(gram.cols));
   for (std::vector<float>* means : {&mean_input, &mean_weight}) AverageTied(options.tied_columns, *means);
-  for (int i = 0; i <= options.grid; ++i) {
-    AwqPoint point{.ratio = static_cast<double>(i) / options.grid};
-    const std::vector<float> scales = AwqScales(mean_input, mean_weight, point.ratio);
+  for (AwqPoint point : GridPoints(options)) {
+    std::vector<float> scales = AwqScales(mean_input, point.duo ? absl::MakeConstSpan(mean_weight) : absl::Span<const float>(),
+                                          point.ratio);
     ASSIGN_OR_RETURN(point.error, meter.Measure(scales));
     result.curve.push_back(point);
     if (point.error < result.best.error) {
       result.best = point;
-      result.scales = scales;
+      result.scales = std::move(scales);
     }
   }
   return result;

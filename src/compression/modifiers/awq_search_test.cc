@@ -80,6 +80,11 @@ TEST(AwqScales, HandComputed) {
   EXPECT_NEAR(scales[1], 0.5, 1e-3);
   scales = AwqScales(input, weight, 0.0);
   EXPECT_NEAR(scales[0], 2.0, 1e-3);
+  // Of the input alone: 2 and 1 over sqrt(2).
+  scales = AwqScales(input, {}, 0.5);
+  EXPECT_NEAR(scales[0], std::sqrt(2.0), 1e-6);
+  EXPECT_NEAR(scales[1], std::sqrt(0.5), 1e-6);
+  EXPECT_EQ(scales[2], 1.0f);
 }
 
 TEST(NormalizedWeightMeans, HandComputed) {
@@ -115,6 +120,29 @@ TEST(SearchAwqScales, ErrorsAreThoseOfTheOutputs) {
     EXPECT_FALSE(found.best.identity);
     EXPECT_LT(found.best.error, 0.9 * found.curve[0].error);
   }
+}
+
+TEST(SearchAwqScales, DuoScalingDecidesWhichScalesAreTried) {
+  const Problem problem(64, {40}, 60, 8);
+  const QuantizationArgs args{.num_bits = 3, .strategy = kGroup, .group_size = 16};
+  const std::vector<float> weight_means = NormalizedWeightMeans(problem.views, 16);
+  const AwqResult off = *problem.Search(args, {.grid = 8, .duo_scaling = DuoScaling::kOff});
+  ASSERT_EQ(off.curve.size(), 9u);
+  for (size_t i = 1; i <= 8; ++i) {
+    EXPECT_FALSE(off.curve[i].duo);
+    const double direct = problem.DirectError(AwqScales(problem.mean_abs, {}, static_cast<double>(i) / 8), args);
+    EXPECT_NEAR(off.curve[i].error, direct, 1e-4 * direct) << i;
+  }
+  const AwqResult on = *problem.Search(args, {.grid = 8}), half = *problem.Search(args, {.grid = 4});
+  const AwqResult both = *problem.Search(args, {.grid = 8, .duo_scaling = DuoScaling::kBoth});
+  ASSERT_EQ(both.curve.size(), 10u);
+  for (size_t i = 1; i <= 4; ++i) EXPECT_EQ(both.curve[i].error, off.curve[2 * i].error);
+  for (size_t i = 0; i <= 4; ++i) {
+    EXPECT_TRUE(both.curve[5 + i].duo);
+    EXPECT_EQ(both.curve[5 + i].error, on.curve[1 + 2 * i].error);
+  }
+  EXPECT_LE(both.best.error, half.best.error);
+  EXPECT_EQ(problem.Search(args, {.grid = 1, .duo_scaling = DuoScaling::kBoth})->curve.size(), 4u);
 }
 
 RC_GTEST_PROP(SearchAwqScales, IsNeverWorseThanNoScaling, ()) {

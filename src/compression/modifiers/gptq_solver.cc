@@ -228,7 +228,7 @@ absl::StatusOr<GptqFactors> FactorizeHessian(MatrixView<const float> hessian, co
   while (true) {
     factors.damping_term = factors.damping * mean;
     FillReversed(factors, mean, matrix, pool);
-    if (FactorizeCholesky(matrix) && PivotsHold({matrix.data, in, in}, kSmallestPivot * mean)) break;
+    if (FactorizeCholesky(matrix, pool) && PivotsHold({matrix.data, in, in}, kSmallestPivot * mean)) break;
     if (factors.damping >= 1) return RefusedError("hessian: expected a positive semidefinite matrix, found none with a damping of 1");
     factors.damping = std::min(1.0, std::max(2 * factors.damping, kSmallestDamping));
   }

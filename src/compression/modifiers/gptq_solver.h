@@ -46,7 +46,7 @@ struct GptqFactors {
 // or a pivot is below 1e-6 of the diagonal's mean, which f32 cannot tell from 0. A rank far below `in` (few calibration rows) is fine.
 // The diagonal of a dead column counts as the mean, so that it takes part in nothing.
 //   hessian  [in, in] f32, symmetric; borrowed by the result
-// Same bits for any number of threads. O(in^3 / 3) time on one thread, 12 in^2 bytes at the peak, 4 in^2 in the result.
+// Same bits for any number of threads. O(in^3 / 3) time, 12 in^2 bytes at the peak, 4 in^2 in the result.
 // Errors: those of CheckHessian; kInvalidArgument for a damping that is not in [0, 1]; kFailedPrecondition when every column is dead, or
 // the matrix is so indefinite that a damping of 1 does not help.
 absl::StatusOr<GptqFactors> FactorizeHessian(MatrixView<const float> hessian, const GptqOptions& options, ThreadPool& pool);

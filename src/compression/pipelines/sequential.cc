@@ -34,7 +34,9 @@ class InputObserver : public LayerObserver {
     const auto it = statistics_.find(std::string(module));
     if (it == statistics_.end()) return;
     rows_.resize(static_cast<size_t>(num_rows * dim));
-    for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = ToFloat(bfloat16{input[i]});
+    pool_.ParallelFor(num_rows * dim, 64, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) rows_[i] = ToFloat(bfloat16{input[i]});
+    });
     it->second->Add({rows_.data(), num_rows, dim}, pool_);
   }
 
