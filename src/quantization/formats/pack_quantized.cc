@@ -126,12 +126,29 @@ absl::StatusOr<QuantizedTensor> Decode(const ModuleTensors& tensors, const Quant
   return weight;
 }
 
+// Eight 4-bit codes per word; how many words.
+size_t PackNibbles(absl::Span<const uint8_t> codes, absl::Span<uint32_t> words) {
+  const size_t whole = codes.size() / 8;
+  for (size_t i = 0; i < whole; ++i) {
+    uint64_t bytes;
+    std::memcpy(&bytes, &codes[i * 8], 8);
+    bytes = (bytes | bytes >> 4) & 0x00FF00FF00FF00FF;
+    bytes = (bytes | bytes >> 8) & 0x0000FFFF0000FFFF;
+    words[i] = static_cast<uint32_t>(bytes | bytes >> 16);
+  }
+  return whole;
+}
+
 }  // namespace
 
 int64_t PackedWords(int64_t count, int bits) { return (count * bits + 31) / 32; }
 
 void PackBits(absl::Span<const uint8_t> codes, int bits, absl::Span<uint32_t> words) {
   CHECK_EQ(static_cast<int64_t>(words.size()), PackedWords(static_cast<int64_t>(codes.size()), bits));
+  size_t packed = 0;  // whole words of 4-bit codes
+  if (bits == 4) packed = PackNibbles(codes, words);
+  codes.remove_prefix(packed * 8);
+  words.remove_prefix(packed);
   uint64_t buffer = 0;
   int filled = 0;
   size_t word = 0;
