@@ -10,8 +10,8 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kJobRows = 256;    // enough to make up for reading `gram`
-constexpr int64_t kChunkPanels = 8;  // of columns that are multiplied together: their part of `gram` stays in L2
+constexpr int64_t kJobRows = 256;     // enough to make up for reading `gram`
+constexpr int64_t kChunkPanels = 32;  // of columns that are multiplied together: enough to make up for reading the rows again
 constexpr int64_t kChunkColumns = kChunkPanels * kGemmPanel;
 constexpr int64_t kSplitRows = 64;
 
@@ -60,14 +60,18 @@ QuadraticFormMeter::QuadraticFormMeter(MatrixView<const float> gram, Isa isa, Th
   const absl::StatusOr<GemmSelection> selection = SelectGemm(GemmWeight::kBf16, problem_, isa);
   if (!selection.ok() || selection->kernel->isa != KernelIsa::kAmx) return;
   kernel_ = selection->kernel;
-  std::vector<uint16_t> high(static_cast<size_t>(gram.rows * gram.cols)), low(high.size());
-  pool.ParallelForDynamic(gram.rows, kSplitRows, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) Split(gram.row(r), gram.cols, &high[r * gram.cols], &low[r * gram.cols]);
-  });
-  const size_t bytes = kernel_->prepack_bytes(problem_);
-  for (AlignedBuffer* packed : {&high_, &low_}) {
-    *packed = AlignedBuffer(bytes);
-    GemmPrepackParams params{.problem = problem_, .dense = packed == &high_ ? high.data() : low.data(), .out = packed->data()};
+  std::vector<uint16_t> bits(static_cast<size_t>(gram.rows * gram.cols));
+  for (const bool low : {false, true}) {
+    pool.ParallelForDynamic(gram.rows, kSplitRows, [&](int64_t begin, int64_t end, int) {
+      std::vector<uint16_t> other(static_cast<size_t>(gram.cols));
+      for (int64_t r = begin; r < end; ++r) {
+        uint16_t* const wanted = &bits[r * gram.cols];
+        Split(gram.row(r), gram.cols, low ? other.data() : wanted, low ? wanted : other.data());
+      }
+    });
+    AlignedBuffer& packed = low ? low_ : high_;
+    packed = AlignedBuffer(kernel_->prepack_bytes(problem_));
+    const GemmPrepackParams params{.problem = problem_, .dense = bits.data(), .out = packed.data()};
     pool.ParallelForDynamic((gram.cols + kGemmPanel - 1) / kGemmPanel, kChunkPanels, [&](int64_t begin, int64_t end, int) {
       GemmPrepackParams part = params;
       part.panel_begin = begin;

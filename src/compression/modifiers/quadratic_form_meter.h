@@ -16,7 +16,8 @@ namespace pith {
 
 class QuadraticFormMeter {
  public:
-  // `gram` [in, in] f32, symmetric, finite; borrowed. `isa` is one that this CPU has. 4 in^2 bytes with a tile unit.
+  // `gram` [in, in] f32, symmetric, finite; borrowed. `isa` is one that this CPU has. 4 in^2 bytes with a tile unit,
+  // 6 in^2 while it is made.
   QuadraticFormMeter(MatrixView<const float> gram, Isa isa, ThreadPool& pool);
 
   // Whether the tile unit does it.

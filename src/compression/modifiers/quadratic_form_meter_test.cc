@@ -43,7 +43,7 @@ void ExpectForms(const TestMatrix& errors, const TestMatrix& gram, const std::ve
 
 // Widths that tiles take and others, with and without a whole chunk of columns; more rows than a job has.
 TEST(QuadraticFormMeter, MeasuresForms) {
-  for (const int64_t in : {1, 40, 32, 128, 160, 288}) {
+  for (const int64_t in : {1, 40, 32, 128, 160, 544}) {
     const TestMatrix gram = PlainHessian(CorrelatedRows(60, in, static_cast<uint64_t>(in)));
     const TestMatrix errors = RandomMatrix(in == 32 ? 600 : 30, in, 9);
     ExpectForms(errors, gram, Measure(errors, gram, Isa::kScalar, 1), 1e-5);

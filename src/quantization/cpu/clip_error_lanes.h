@@ -9,7 +9,8 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kClipChunk = 32;  // values between two looks at the limit
+constexpr int64_t kClipChunk = 32;  // values that are added together
+constexpr int64_t kClipLook = 128;  // values between two looks at the limit, whose outcome no branch predictor guesses
 
 typedef float ClipQuad __attribute__((vector_size(16)));
 
@@ -99,7 +100,7 @@ template <typename L, bool kWeighted> double ClipErrorSum(const ClipErrorParams&
     const ClipQuad even = ((ClipQuadAt(errors, 0) + ClipQuadAt(errors, 2)) + ClipQuadAt(errors, 4)) + ClipQuadAt(errors, 6);
     const ClipQuad odd = ((ClipQuadAt(errors, 1) + ClipQuadAt(errors, 3)) + ClipQuadAt(errors, 5)) + ClipQuadAt(errors, 7);
     sum += ClipQuadSum(even + odd);
-    if (sum > p.limit) return sum;
+    if ((i + kClipChunk) % kClipLook == 0 && sum > p.limit) return sum;
   }
   if (i == p.count) return sum;
   // Padded with zeros, which are coded exactly; four at a time, so that the padding of a wider vector is not added.
