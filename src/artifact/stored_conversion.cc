@@ -225,8 +225,9 @@ absl::StatusOr<QuantizationConfig> StoredConverter::MakeConfig() const {
 absl::Status StoredConverter::DeclareTensors() {
   std::vector<TensorSpec> specs;
   for (const QuantizedModule& module : quantized_) {
-    ASSIGN_OR_RETURN(const TensorInfo info, reader_.DescribeWeight(module.name));
-    ASSIGN_OR_RETURN(const auto stored, PlanWeight(module.format, module.args, module.shape, info.quantized->scale));
+    const absl::StatusOr<TensorInfo> info = reader_.DescribeWeight(module.name);
+    RETURN_IF_ERROR(info.status());
+    ASSIGN_OR_RETURN(const auto stored, PlanWeight(module.format, module.args, module.shape, info->quantized->scale));
     for (const StoredTensorSpec& spec : stored) specs.push_back({absl::StrCat(module.name, ".", spec.suffix), spec.dtype, spec.shape});
     if (module.input.has_value() && !module.input->args.dynamic) {
       specs.push_back({absl::StrCat(module.name, ".", kInputScale), DType::kF32, {1}});

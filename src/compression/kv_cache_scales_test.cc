@@ -37,12 +37,12 @@ KvRange RangeOf(const std::vector<std::vector<float>>& rows) {
   return range;
 }
 
-const std::vector<std::vector<float>> kRows = {{1, -2, 3, 40, 5, 6, 0.1f, 0.2f, 0.3f, 4, 5, 6},
-                                               {-8, 2, 3, 4, 5, -44.8f, 0.1f, -0.7f, 0.3f, 4, 5, 6},
-                                               {1, 2, 3, 4, 5, 6, 0.1f, 0.2f, 0.3f, 4, -56, 6}};
+const std::vector<std::vector<float>> kCacheRows = {{1, -2, 3, 40, 5, 6, 0.1f, 0.2f, 0.3f, 4, 5, 6},
+                                                    {-8, 2, 3, 4, 5, -44.8f, 0.1f, -0.7f, 0.3f, 4, 5, 6},
+                                                    {1, 2, 3, 4, 5, 6, 0.1f, 0.2f, 0.3f, 4, -56, 6}};
 
 TEST(KvCacheScales, AreTheLargestMagnitudesOver448) {
-  const KvRange range = RangeOf(kRows);
+  const KvRange range = RangeOf(kCacheRows);
   EXPECT_THAT(range.key_max_abs(), ElementsAre(8, 44.8f));
   EXPECT_THAT(range.value_max_abs(), ElementsAre(0.7f, 56));
   const auto head = MakeKvScales("a", kPerHead, range, DType::kF32);
@@ -57,7 +57,7 @@ TEST(KvCacheScales, AreTheLargestMagnitudesOver448) {
 }
 
 TEST(KvCacheScales, WhatDoesNotFitIsNoted) {
-  std::vector<std::vector<float>> rows = kRows;
+  std::vector<std::vector<float>> rows = kCacheRows;
   for (std::vector<float>& row : rows) std::fill(row.begin(), row.begin() + 3, 0.0f);
   auto scales = MakeKvScales("a", kPerHead, RangeOf(rows), DType::kBF16);
   EXPECT_EQ(scales->key_scales[0], 1);
@@ -76,7 +76,7 @@ TEST(KvCacheScales, WhatDoesNotFitIsNoted) {
 
 TEST(KvCacheScales, RefusesWhatIsNotFinite) {
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
-    std::vector<std::vector<float>> rows = kRows;
+    std::vector<std::vector<float>> rows = kCacheRows;
     rows[1][9] = bad;
     const absl::Status status = MakeKvScales("model.layers.1.self_attn", kPerTensor, RangeOf(rows), DType::kBF16).status();
     EXPECT_TRUE(absl::IsDataLoss(status));
@@ -90,7 +90,7 @@ TEST(KvCacheScales, AreEncodedAsPlanned) {
     const std::vector<TensorSpec> specs = PlanKvScales(map, TwoHeadsOfThree(), args, DType::kBF16);
     ASSERT_EQ(specs.size(), 4u);
     EXPECT_EQ(specs[3].name, "model.layers.1.self_attn.v_scale");
-    const auto scales = MakeKvScales("model.layers.1.self_attn", args, RangeOf(kRows), DType::kBF16);
+    const auto scales = MakeKvScales("model.layers.1.self_attn", args, RangeOf(kCacheRows), DType::kBF16);
     const std::vector<NamedTensor> tensors = EncodeKvScales(*scales, args, DType::kBF16);
     ASSERT_EQ(tensors.size(), 2u);
     for (size_t i = 0; i < 2; ++i) {

@@ -11,13 +11,20 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kHeads = 2, kHeadDim = 16;
+constexpr int64_t kCenterHeads = 2, kCenterHeadDim = 16;
 
 Json Config(const std::string& model_type) {
-  return {{"model_type", model_type},      {"vocab_size", 50},           {"hidden_size", 32},
-          {"intermediate_size", 64},       {"num_hidden_layers", 2},     {"num_attention_heads", 4},
-          {"num_key_value_heads", kHeads}, {"head_dim", kHeadDim},       {"max_position_embeddings", 128},
-          {"rope_theta", 1000000.0},       {"tie_word_embeddings", true}};
+  return {{"model_type", model_type},
+          {"vocab_size", 50},
+          {"hidden_size", 32},
+          {"intermediate_size", 64},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 4},
+          {"num_key_value_heads", kCenterHeads},
+          {"head_dim", kCenterHeadDim},
+          {"max_position_embeddings", 128},
+          {"rope_theta", 1000000.0},
+          {"tie_word_embeddings", true}};
 }
 
 std::vector<float> Ramp(int64_t count) {
@@ -34,16 +41,16 @@ TEST(KeyCenters, AreTheMeanOfTheRotatedBias) {
       yarn{.theta = 1e4, .scaling = "yarn", .factor = 4, .original_max_position = 64, .attention_factor = 1.5};
   for (const RopeConfig& rope : {plain, slow, yarn}) {
     for (const int64_t positions : {1, 7, 100}) {
-      RotaryEmbedding rotary(rope, kHeadDim, positions);
+      RotaryEmbedding rotary(rope, kCenterHeadDim, positions);
       rotary.Reserve(positions);
-      const std::vector<float> bias = Ramp(kHeads * kHeadDim);
+      const std::vector<float> bias = Ramp(kCenterHeads * kCenterHeadDim);
       std::vector<double> expected(bias.size(), 0.0);
       for (int32_t p = 0; p < positions; ++p) {
         std::vector<float> rotated = bias;
-        rotary.Run(context, rotated.data(), kHeads * kHeadDim, 1, kHeads, kHeadDim, &p);
+        rotary.Run(context, rotated.data(), kCenterHeads * kCenterHeadDim, 1, kCenterHeads, kCenterHeadDim, &p);
         for (size_t i = 0; i < rotated.size(); ++i) expected[i] += rotated[i] / static_cast<double>(positions);
       }
-      const std::vector<float> center = KeyCenter(bias, rope, kHeadDim, positions);
+      const std::vector<float> center = KeyCenter(bias, rope, kCenterHeadDim, positions);
       for (size_t i = 0; i < center.size(); ++i) EXPECT_NEAR(center[i], expected[i], 1e-4) << rope.scaling << " " << positions << " " << i;
     }
   }
@@ -90,9 +97,9 @@ TEST(KeyCenters, ALargeBiasCostsNothing) {
   for (int layer = 0; layer < 2; ++layer) {
     const std::string name = absl::StrCat("model.layers.", layer, ".self_attn.k_proj.bias");
     Tensor& bias = artifact->dense(name);
-    for (int64_t head = 0; head < kHeads; ++head) {
-      bias.as<bfloat16>()[static_cast<size_t>(head * kHeadDim + 7)] = ToBfloat16(150);
-      bias.as<bfloat16>()[static_cast<size_t>(head * kHeadDim + 15)] = ToBfloat16(-90);
+    for (int64_t head = 0; head < kCenterHeads; ++head) {
+      bias.as<bfloat16>()[static_cast<size_t>(head * kCenterHeadDim + 7)] = ToBfloat16(150);
+      bias.as<bfloat16>()[static_cast<size_t>(head * kCenterHeadDim + 15)] = ToBfloat16(-90);
     }
   }
   const auto biased = DecoderModel::Load(*artifact, {.pool = &pool, .isa = *SelectIsa()});
