@@ -248,7 +248,7 @@ std::string Layers(const OrderedJson& result) {
 
 std::string Code(const OrderedJson& text) { return absl::StrCat("<code>", TextOf(text), "</code>"); }
 
-std::string WorstTokens(const OrderedJson& result) {
+std::string WorstTokenTable(const OrderedJson& result) {
   std::string html;
   for (const OrderedJson& model : ModelsOf(result)) {
     std::string rows;
@@ -289,7 +289,7 @@ std::string RenderHtmlReport(const OrderedJson& result) {
       TextOf(At(result, "reference")), "</h1>\n", Verdict(result), Section("Size and quality", Sizes(result)),
       Section("Slices", Slices(result)), Section("Tasks", Sweep(result, "tasks")), Section("As served", Served(result)),
       Section("Context and KV cache", Sweep(result, "contexts")), Section("How KL is spread over tokens", Histograms(result)),
-      Section("Error layer by layer", Layers(result)), Section("Worst tokens", WorstTokens(result)),
+      Section("Error layer by layer", Layers(result)), Section("Worst tokens", WorstTokenTable(result)),
       Section("Where these figures come from", Origin(result)), "</body></html>\n");
 }
 
