@@ -228,8 +228,10 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
   RETURN_IF_ERROR(CheckIgnoreMatches(recipe, targets, plan.modules));
   RETURN_IF_ERROR(ResolveGroups(recipe, std::move(targets), groups, plan));
   RETURN_IF_ERROR(CheckOutsideLayers(plan.modules));
-  ASSIGN_OR_RETURN(const WeightFormat* format, FindWeightFormat(plan.config.groups.front().scheme.format));
-  if (format->method != nullptr) RETURN_IF_ERROR(UseMethodConfig(*format, plan));
+  if (!plan.config.groups.empty()) {
+    ASSIGN_OR_RETURN(const WeightFormat* format, FindWeightFormat(plan.config.groups.front().scheme.format));
+    if (format->method != nullptr) RETURN_IF_ERROR(UseMethodConfig(*format, plan));
+  }
   RETURN_IF_ERROR(CheckFused(recipe, plan.config, plan.modules));
   for (PlannedModule& module : plan.modules) {
     if (module.quantized) {

@@ -79,7 +79,8 @@ absl::Status ReadCondition(const toml::node& node, const std::string& key, GateL
   } else if (key == "confidence") {
     ASSIGN_OR_RETURN(line->confidence, NumberIn(node, key, 0.5, 0.9999));
   } else {
-    return Wrong(node, key, absl::StrCat("one of temperature, context, kv_cache, confidence, ", absl::StrJoin(GateLimitNames(), ", ")));
+    return BadFileError("line ", node.source().begin.line, ": expected one of temperature, context, kv_cache, confidence, ",
+                        absl::StrJoin(GateLimitNames(), ", "), ", found \"", Printable(key), "\"");
   }
   return absl::OkStatus();
 }

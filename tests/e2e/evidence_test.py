@@ -43,8 +43,8 @@ class EvidenceTest(harness.Case):
         lines = [f"Document {i} says that the sum of {i} and {3 * i} is {4 * i}, and then it goes on about other things for a while." for i in range(24)]
         cls.text.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines), encoding="utf-8")
         cls.items = cls.scratch / "items.jsonl"
-        cls.items.write_text("".join(json.dumps({"id": f"i{i}", "prompt": f"Say {i}.", "answer": chr(97 + i), "match": "contains", "slice": "letters",
-                                                 "max_tokens": 24}) + "\n" for i in range(16)), encoding="utf-8")
+        cls.items.write_text("".join(json.dumps({"id": f"i{i}", "prompt": f"Say {i}.", "answer": f"[{chr(97 + i)}-z]", "match": "regex",
+                                                 "slice": "letters", "max_tokens": 8}) + "\n" for i in range(16)), encoding="utf-8")
         os.environ["XDG_CACHE_HOME"] = str(cls.scratch / "cache")
 
     def gate(self, text):
