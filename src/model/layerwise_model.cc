@@ -99,7 +99,7 @@ void LayerwiseModel::Logits(absl::Span<const float> hidden, absl::Span<float> lo
   workspace_.Reserve(rows);
   std::vector<int32_t> all(static_cast<size_t>(rows));
   std::iota(all.begin(), all.end(), 0);
-  workspace_.normed().Prepare(head_->projection().formats(), rows, config_.hidden_size, /*bf16=*/false);
+  workspace_.normed().Prepare(head_->projection().formats(), rows, config_.hidden_size, /*keep_bf16=*/false);
   head_->Normalize(context_, hidden.data(), all, workspace_.normed());
   head_->Run(context_, workspace_.normed(), rows, logits.data());
 }
