@@ -39,6 +39,14 @@ absl::Status AppendBuiltin(int64_t limit, std::vector<TaskItem>* items) {
   return absl::OkStatus();
 }
 
+// Of a file among others: whether it is one of questions. Compressed files are, or reading them says what is wrong.
+absl::StatusOr<bool> HasQuestions(const std::string& path) {
+  if (absl::EndsWith(path, ".jsonl.gz")) return true;
+  if (!absl::EndsWith(path, ".jsonl") && !absl::EndsWith(path, ".tsv")) return false;
+  ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
+  return !RecognizeTaskFormat(content).empty();
+}
+
 absl::Status AppendFile(const std::string& path, int64_t limit, std::vector<TaskItem>* items) {
   if (absl::EndsWith(path, ".txt") || absl::EndsWith(path, ".raw") || absl::EndsWith(path, ".utf8")) return absl::OkStatus();
   ASSIGN_OR_RETURN(TaskFile file, ReadTaskFile(path, {.limit = limit}));
@@ -86,8 +94,8 @@ absl::StatusOr<std::vector<TaskItem>> LoadTaskItems(const std::string& data, int
     ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(data));
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) {
-      if (absl::EndsWith(name, ".jsonl") || absl::EndsWith(name, ".jsonl.gz") || absl::EndsWith(name, ".tsv"))
-        RETURN_IF_ERROR(AppendFile(JoinPath(data, name), limit, &items));
+      ASSIGN_OR_RETURN(const bool has_questions, HasQuestions(JoinPath(data, name)));
+      if (has_questions) RETURN_IF_ERROR(AppendFile(JoinPath(data, name), limit, &items));
     }
   } else if (flags.tasks) {
     RETURN_IF_ERROR(AppendFile(data, limit, &items));

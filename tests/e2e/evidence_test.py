@@ -118,6 +118,12 @@ class EvidenceTest(harness.Case):
         itself = run_json("eval", self.model, "--reference", self.model, "--context", 64, *flags)
         self.assertEqual({row["difference"]["value"] for row in itself["models"][0]["tasks"]}, {0})
         self.assertExit(self.eval(self.good, "--data", self.text, "--tasks"), 65, "prose.jsonl")
+        folder = self.scratch / "folder"
+        folder.mkdir()
+        for file in (self.items, self.text):
+            shutil.copy(file, folder)
+        mixed = run_json("eval", self.good, "--reference", self.model, "--context", 64, "--data", folder, "--tasks", "--limit", 4)
+        self.assertEqual({row["slice"]: row["items"] for row in mixed["models"][0]["tasks"]}, {"all": 4, "letters": 4})
 
     def test_a_harmed_slice_is_named(self):
         harmed = tiny_model.write(self.scratch / "harmed", spoil=lambda tensors: tensors.update(

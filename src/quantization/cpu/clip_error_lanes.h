@@ -35,7 +35,7 @@ template <typename L> typename L::Floats RoundLanes(typename L::Floats a) {
   return (a + magic) - magic;
 }
 
-// base^exponent for base >= 0, relative error below 5e-5; bases under 2^-126 count as 2^-127.
+// base^exponent for base >= 0, relative error below 5e-5; bases under 2^-126 count as 2^-127, and results are kept within 2^-126 to 2^127.
 // 2^(exponent * log2 base): log2(1 + m) is m times a polynomial on [0, 1], 2^f one on [-1/2, 1/2] (Chebyshev fits).
 template <typename L> typename L::Floats PowerLanes(typename L::Floats base, typename L::Floats exponent) {
   using Floats = typename L::Floats;
@@ -44,7 +44,7 @@ template <typename L> typename L::Floats PowerLanes(typename L::Floats base, typ
   const Floats whole = __builtin_convertvector((bits >> 23) - 127, Floats);
   const Floats m = __builtin_bit_cast(Floats, (bits & 0x007FFFFF) | 0x3F800000) - 1.0f;
   const Floats log2_over_m = ((((m * -0.03459521f + 0.14643362f) * m - 0.30338967f) * m + 0.4693016f) * m - 0.72044235f) * m + 1.44268322f;
-  const Floats y = L::Max((whole + m * log2_over_m) * exponent, L::Broadcast(-126.0f));
+  const Floats y = L::Min(L::Max((whole + m * log2_over_m) * exponent, L::Broadcast(-126.0f)), L::Broadcast(127.0f));
   const Floats rounded = RoundLanes<L>(y);
   const Floats f = y - rounded;
   const Floats fraction = (((f * 0.009676037f + 0.05592203f) * f + 0.24022107f) * f + 0.69312102f) * f + 1.0f;

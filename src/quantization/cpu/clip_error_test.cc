@@ -100,6 +100,15 @@ TEST(ClipErrorKernel, SameBitsOfZerosTiesAndOutliers) {
   }
 }
 
+// An error whose power no float holds counts as the largest, not as something small.
+TEST(ClipErrorKernel, AHugeErrorStaysHuge) {
+  Group group(16, 1.0f, 7);
+  group.values[3] = 3e30f;
+  ClipErrorParams params = group.Params(false, 1.0f);
+  params.exponent = 3.0f;
+  EXPECT_GT(clip_error_f32__scalar(params), 1e38);
+}
+
 // What is returned past the limit is larger than it, and the same everywhere; at the limit or below it the sum is whole.
 TEST(ClipErrorKernel, StopsPastTheLimit) {
   const Group group(200, 0.02f, 3);
