@@ -248,7 +248,7 @@ class HostileTest(ServerCase):
         before = self.server.metric("vllm:generation_tokens_total")
         with socket.create_connection(("127.0.0.1", self.server.port)) as client:
             client.sendall(request * 2)
-            while self.server.metric("vllm:num_requests_running") == 0:
+            while self.server.metric("vllm:num_requests_running") == 0 and self.server.metric("vllm:generation_tokens_total") == before:
                 time.sleep(0.005)
         self.assertTrue(self.server.wait_for_metric("vllm:num_requests_running", 0))
         self.assertTrue(self.server.wait_for_metric("vllm:num_requests_waiting", 0))
@@ -300,7 +300,7 @@ class LifeTest(harness.Case):
         with Server(self.model) as server, concurrent.futures.ThreadPoolExecutor(4) as pool:
             body = {"prompt": "x", "max_tokens": 400, "ignore_eos": True, "temperature": 0, "stream": True}
             streams = [pool.submit(server.request, "POST", "/v1/completions", body) for _ in range(4)]
-            while server.metric("vllm:num_requests_running") < 4:
+            while server.metric("vllm:num_requests_running") < 4 and not any(stream.done() for stream in streams):
                 time.sleep(0.01)
             self.assertEqual(server.stop(signal.SIGTERM), 0)
             for stream in streams:
@@ -310,7 +310,7 @@ class LifeTest(harness.Case):
         for tokens in range(100, 340, 20):  # whoever lets go of the answer last must not keep the server waiting for the drain timeout
             with Server(self.model, "--drain-timeout", 60) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
                 answer = pool.submit(server.post, "/v1/completions", {"prompt": "x", "max_tokens": tokens, "ignore_eos": True})
-                while server.metric("vllm:num_requests_running") < 1:
+                while server.metric("vllm:num_requests_running") < 1 and not answer.done():  # it may be done before it is seen
                     time.sleep(0.001)
                 start = time.monotonic()
                 self.assertEqual(server.stop(signal.SIGTERM), 0)
