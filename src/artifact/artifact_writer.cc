@@ -49,8 +49,7 @@ absl::Status ArtifactWriter::CheckName(absl::string_view name) const {
   return absl::OkStatus();
 }
 
-absl::Status ArtifactWriter::CheckSpace(uint64_t tensor_bytes) const {
-  const uint64_t needed = kSideFileBytes + tensor_bytes;
+absl::Status ArtifactWriter::CheckSpace(uint64_t needed) const {
   ASSIGN_OR_RETURN(const uint64_t free, FreeDiskBytes(directory_.staging_path()));
   if (free >= needed) return absl::OkStatus();
   return IoError(path_, ": expected ", needed, " bytes of free disk space, found ", free);
@@ -76,7 +75,7 @@ absl::Status ArtifactWriter::DeclareTensors(std::vector<TensorSpec> tensors) {
     shards_.back().specs.push_back(std::move(spec));
   }
   if (shards_.empty()) shards_.emplace_back();
-  uint64_t needed = 0;
+  uint64_t needed = kSideFileBytes;
   for (const Shard& shard : shards_) needed += shard.unwritten_bytes;
   RETURN_IF_ERROR(CheckSpace(needed));
   const int64_t count = static_cast<int64_t>(shards_.size());

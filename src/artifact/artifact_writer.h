@@ -41,8 +41,6 @@ class ArtifactWriter {
  public:
   static absl::StatusOr<std::unique_ptr<ArtifactWriter>> Create(const std::string& path, const ArtifactWriterOptions& options = {});
 
-  // Asks for the disk space of so many bytes of tensors, without taking it.
-  absl::Status CheckSpace(uint64_t tensor_bytes) const;
   // Once. Lays the tensors out, asks for the disk space they need, and writes the headers.
   absl::Status DeclareTensors(std::vector<TensorSpec> tensors);
   // All bytes of a tensor, or bytes [offset, offset + size) of it.
@@ -75,6 +73,7 @@ class ArtifactWriter {
       : path_(std::move(path)), directory_(std::move(directory)), options_(std::move(options)) {}
   std::string StagingPath(absl::string_view name) const;
   absl::Status CheckName(absl::string_view name) const;
+  absl::Status CheckSpace(uint64_t needed) const;
   absl::Status Write(absl::string_view name, std::optional<uint64_t> offset, absl::Span<const uint8_t> bytes);
   absl::Status CommitShard(Shard* shard);
   absl::Status AddIndex();

@@ -39,17 +39,20 @@ absl::Status AppendBuiltin(int64_t limit, std::vector<TaskItem>* items) {
   return absl::OkStatus();
 }
 
-// Of a file among others: whether it is one of questions. Compressed files are, or reading them says what is wrong.
-absl::StatusOr<bool> HasQuestions(const std::string& path) {
-  if (absl::EndsWith(path, ".jsonl.gz")) return true;
-  if (!absl::EndsWith(path, ".jsonl") && !absl::EndsWith(path, ".tsv")) return false;
-  ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
-  return !RecognizeTaskFormat(content).empty();
-}
-
 absl::Status AppendFile(const std::string& path, int64_t limit, std::vector<TaskItem>* items) {
   if (absl::EndsWith(path, ".txt") || absl::EndsWith(path, ".raw") || absl::EndsWith(path, ".utf8")) return absl::OkStatus();
   ASSIGN_OR_RETURN(TaskFile file, ReadTaskFile(path, {.limit = limit}));
+  std::move(file.items.begin(), file.items.end(), std::back_inserter(*items));
+  return absl::OkStatus();
+}
+
+// Of a file among others, which need not be one of questions. Compressed files are, or reading them says what is wrong.
+absl::Status AppendFileOfFolder(const std::string& path, int64_t limit, std::vector<TaskItem>* items) {
+  if (absl::EndsWith(path, ".jsonl.gz")) return AppendFile(path, limit, items);
+  if (!absl::EndsWith(path, ".jsonl") && !absl::EndsWith(path, ".tsv")) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
+  if (RecognizeTaskFormat(content).empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(TaskFile file, ParseTaskFile(path, content, {.limit = limit}));
   std::move(file.items.begin(), file.items.end(), std::back_inserter(*items));
   return absl::OkStatus();
 }
@@ -94,8 +97,7 @@ absl::StatusOr<std::vector<TaskItem>> LoadTaskItems(const std::string& data, int
     ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(data));
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) {
-      ASSIGN_OR_RETURN(const bool has_questions, HasQuestions(JoinPath(data, name)));
-      if (has_questions) RETURN_IF_ERROR(AppendFile(JoinPath(data, name), limit, &items));
+      RETURN_IF_ERROR(AppendFileOfFolder(JoinPath(data, name), limit, &items));
     }
   } else if (flags.tasks) {
     RETURN_IF_ERROR(AppendFile(data, limit, &items));
@@ -124,8 +126,7 @@ absl::StatusOr<TaskRunner> TaskRunner::Create(std::vector<TaskItem> items, const
   return runner;
 }
 
-absl::StatusOr<std::vector<ItemResult>> TaskRunner::Ask(const ModelBundle& bundle, std::optional<KvDtype> kv_cache_dtype,
-                                                        float temperature) {
+absl::StatusOr<std::vector<ItemResult>> TaskRunner::Ask(ModelBundle& bundle, std::optional<KvDtype> kv_cache_dtype, float temperature) {
   AnsweringModel model = {.tokenizer = bundle.tokenizer.get(),
                           .chat_template = bundle.chat_template.has_value() ? &*bundle.chat_template : nullptr,
                           .bos_token = bundle.bos_token,
@@ -149,7 +150,7 @@ absl::StatusOr<std::vector<ItemResult>> TaskRunner::Ask(const ModelBundle& bundl
                                      .kv_cache_dtype = kv_cache_dtype,
                                      .max_sequences = kSequencesAtOnce}));
   model.engine = engine.get();
-  ASSIGN_OR_RETURN(const std::string fingerprint, bundle.reader->Fingerprint());
+  ASSIGN_OR_RETURN(const std::string fingerprint, FingerprintOf(bundle));
   model.id = absl::StrCat(fingerprint, " ", bundle.model->DataPathName(), " ",
                           KvDtypeName(bundle.model->KvSpecAs(kv_cache_dtype, 1).dtype));
   Progress progress(absl::StrCat("asking ", bundle.name), answers, "answers");

@@ -37,7 +37,7 @@ class TaskRunner {
   static absl::StatusOr<TaskRunner> Create(std::vector<TaskItem> items, const TaskFlags& flags, uint64_t seed);
 
   // Answers of one model at one temperature, with progress on stderr. Weights must be loaded.
-  absl::StatusOr<std::vector<ItemResult>> Ask(const ModelBundle& bundle, std::optional<KvDtype> kv_cache_dtype, float temperature);
+  absl::StatusOr<std::vector<ItemResult>> Ask(ModelBundle& bundle, std::optional<KvDtype> kv_cache_dtype, float temperature);
 
   const std::shared_ptr<const std::vector<TaskItem>>& items() const { return items_; }
   int64_t longest() const { return longest_; }  // tokens of the longest question with its answer, of those that were asked

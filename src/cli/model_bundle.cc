@@ -117,6 +117,13 @@ absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& model) {
   return bundle;
 }
 
+absl::StatusOr<std::string> FingerprintOf(ModelBundle& bundle) {
+  if (bundle.fingerprint.empty()) {
+    ASSIGN_OR_RETURN(bundle.fingerprint, bundle.reader->Fingerprint());
+  }
+  return bundle.fingerprint;
+}
+
 absl::Status LoadWeights(ModelBundle& bundle, ThreadPool& pool, WeightOnlyActivation activations, const std::string& prepack_cache) {
   const std::string& path = bundle.reader->path();
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());

@@ -26,7 +26,11 @@ struct ModelBundle {
   std::vector<int32_t> stop_token_ids;        // generation_config's eos ids, else the tokenizer's
   std::unique_ptr<DecoderModel> model;        // null with LoadModelFiles
   PrepackCacheReport prepack_cache;           // of the load of its weights
+  std::string fingerprint;                    // of FingerprintOf; empty until it is asked for
 };
+
+// ArtifactReader::Fingerprint, which reads every byte of the model: once.
+absl::StatusOr<std::string> FingerprintOf(ModelBundle& bundle);
 
 // Opens the files and the tokenizer of a path or a repository in the cache (model_path.h), but loads no weights.
 absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& model);

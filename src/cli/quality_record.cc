@@ -60,16 +60,10 @@ absl::StatusOr<QualityRecord> QualityRecord::Prepare(const QualityRecordOptions&
   return record;
 }
 
-absl::StatusOr<std::string> QualityRecord::ReferenceFingerprint(const ModelBundle& reference) {
-  if (reference_sha256_.empty()) {
-    ASSIGN_OR_RETURN(reference_sha256_, reference.reader->Fingerprint());
-  }
-  return reference_sha256_;
-}
-
-absl::Status QualityRecord::Judge(const ModelBundle& reference, const MeasuredModel& model, OrderedJson& entry) {
+absl::Status QualityRecord::Judge(ModelBundle& reference, const MeasuredModel& model, OrderedJson& entry) {
   std::map<double, ModelQuality> by_confidence;
   const auto quality_at = [&](double confidence) -> const ModelQuality& {
+    if (confidence == BootstrapOptions().confidence) return *model.quality;  // what was measured already
     const auto found = by_confidence.find(confidence);
     return found != by_confidence.end() ? found->second : by_confidence.emplace(confidence, model.quality_at(confidence)).first->second;
   };
@@ -83,17 +77,17 @@ absl::Status QualityRecord::Judge(const ModelBundle& reference, const MeasuredMo
     if (!status.ok()) refusals_.push_back(absl::StrCat(model.bundle->name, ": ", status.message()));
   }
   if (!options_.attach && options_.html.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string sha256, model.bundle->reader->Fingerprint());
+  ASSIGN_OR_RETURN(const std::string sha256, FingerprintOf(*model.bundle));
   entry["sha256"] = sha256;
   entry["bytes"] = StoredBytes(*model.bundle->reader);
   if (OrderedJson blocks = BlockErrors(model.bundle->reader->path()); !blocks.is_null()) entry["blocks"] = std::move(blocks);
   return options_.attach ? Attach(reference, model, results, sha256) : absl::OkStatus();
 }
 
-absl::Status QualityRecord::Attach(const ModelBundle& reference, const MeasuredModel& model, absl::Span<const GateResult> results,
+absl::Status QualityRecord::Attach(ModelBundle& reference, const MeasuredModel& model, absl::Span<const GateResult> results,
                                    const std::string& sha256) {
   Evidence evidence = {.artifact_sha256 = sha256};
-  ASSIGN_OR_RETURN(evidence.reference_sha256, ReferenceFingerprint(reference));
+  ASSIGN_OR_RETURN(evidence.reference_sha256, FingerprintOf(reference));
   evidence.records = MakeEvidenceRecords(*model.quality, model.at);
   for (EvidenceRecord& record : MakeEvidenceRecords(model.tasks)) evidence.records.push_back(std::move(record));
   SetVerdicts(results, absl::MakeSpan(evidence.records));
@@ -115,7 +109,7 @@ absl::Status QualityRecord::Finish(const ModelBundle& reference, OrderedJson& re
   result["date"] = date_;
   if (!options_.html.empty()) {
     result["reference_bytes"] = StoredBytes(*reference.reader);
-    if (!reference_sha256_.empty()) result["reference_sha256"] = reference_sha256_;
+    if (!reference.fingerprint.empty()) result["reference_sha256"] = reference.fingerprint;
     RETURN_IF_ERROR(WriteFileAtomically(options_.html, RenderHtmlReport(result)));
   }
   return refusals_.empty() ? absl::OkStatus() : RefusedError(absl::StrJoin(refusals_, "\n"));

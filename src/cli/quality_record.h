@@ -27,7 +27,7 @@ void AddQualityRecordFlags(CLI::App& app, QualityRecordOptions& options);
 
 // One measured model. quality_at(confidence) summarizes the same tokens with intervals of another confidence.
 struct MeasuredModel {
-  const ModelBundle* bundle = nullptr;
+  ModelBundle* bundle = nullptr;
   const ModelQuality* quality = nullptr;
   MeasurementConditions at;
   std::function<ModelQuality(double confidence)> quality_at;
@@ -42,18 +42,16 @@ class QualityRecord {
   static absl::StatusOr<QualityRecord> Prepare(const QualityRecordOptions& options, const std::string& command_line);
 
   // Adds "gate", and for a record or a report "bytes", "sha256" and "blocks", to the model's entry in the result; attaches its evidence.
-  absl::Status Judge(const ModelBundle& reference, const MeasuredModel& model, OrderedJson& entry);
+  absl::Status Judge(ModelBundle& reference, const MeasuredModel& model, OrderedJson& entry);
   // Adds what the report says of the run to the result, and writes it. kFailedPrecondition when a gate was not passed, by any model.
   absl::Status Finish(const ModelBundle& reference, OrderedJson& result) const;
 
  private:
-  absl::Status Attach(const ModelBundle& reference, const MeasuredModel& model, absl::Span<const GateResult> results,
-                      const std::string& sha256);
-  absl::StatusOr<std::string> ReferenceFingerprint(const ModelBundle& reference);
+  absl::Status Attach(ModelBundle& reference, const MeasuredModel& model, absl::Span<const GateResult> results, const std::string& sha256);
 
   QualityRecordOptions options_;
   std::vector<GateLine> gate_;
-  std::string command_line_, date_, reference_sha256_;
+  std::string command_line_, date_;
   std::vector<std::string> refusals_;  // of models, in order
 };
 

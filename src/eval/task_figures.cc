@@ -1,5 +1,6 @@
 #include "eval/task_figures.h"
 
+#include <map>
 #include <utility>
 
 namespace pith {
@@ -7,10 +8,15 @@ namespace pith {
 std::vector<GateFigure> MakeTaskFigures(const TaskMeasurement& measurement, const std::string& kv_cache, const std::string& data_path,
                                         const BootstrapOptions& bootstrap) {
   const auto shared = std::make_shared<const TaskMeasurement>(measurement);
-  const auto compare = [shared, bootstrap](double confidence) {
-    BootstrapOptions options = bootstrap;
-    options.confidence = confidence;
-    return CompareItems(*shared->items, shared->reference, shared->model, options);
+  const auto known = std::make_shared<std::map<double, std::vector<SliceComparison>>>();  // by confidence
+  const auto compare = [shared, known, bootstrap](double confidence) -> const std::vector<SliceComparison>& {
+    const auto [there, fresh] = known->try_emplace(confidence);
+    if (fresh) {
+      BootstrapOptions options = bootstrap;
+      options.confidence = confidence;
+      there->second = CompareItems(*shared->items, shared->reference, shared->model, options);
+    }
+    return there->second;
   };
   std::vector<GateFigure> figures;
   for (const SliceComparison& slice : compare(0.95)) {
