@@ -6,12 +6,11 @@ import os
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import harness
 import tiny_model
-from harness import PITH, run, run_json
+from harness import PITH, interrupted, run, run_json
 
 COMMANDS = ["pull", "convert", "inspect", "quantize", "eval", "run", "chat", "serve", "bench", "profile"]
 
@@ -232,13 +231,11 @@ class QuantizeTest(harness.Case):
     def test_interrupting_leaves_nothing_behind(self):
         big = tiny_model.write(self.scratch / "big", hidden=1024, inter=4096, layers=3, heads=16, kv_heads=8)
         out = self.scratch / "interrupted"
-        process = subprocess.Popen([PITH, "quantize", big, "-o", out, "--threads", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        time.sleep(0.4)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130, errors)
+        partials = lambda: [path.name for path in self.scratch.iterdir() if ".partial-" in path.name]
+        code, errors = interrupted(signal.SIGINT, partials, out, "quantize", big, "-o", out, "--threads", "1")
+        self.assertEqual(code, 130, errors)
         self.assertFalse(out.exists())
-        self.assertEqual([p.name for p in self.scratch.iterdir() if "partial" in p.name], [])
+        self.assertEqual(partials(), [])
 
 
 class EvalTest(harness.Case):

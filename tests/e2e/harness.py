@@ -1,6 +1,7 @@
 """Running the binary and a server of it, for the end-to-end tests. Exit code 77 (skipped) when a Python package is missing."""
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,6 +32,20 @@ def run_json(*arguments, **options):
     finished = run(*arguments, "--json", "-", **options)
     assert finished.returncode == 0, f"pith {' '.join(map(str, arguments))}: exit {finished.returncode}\n{finished.stderr}"
     return json.loads(finished.stdout)
+
+
+def interrupted(sig, begun, out, *arguments, **options):
+    """The exit code and stderr of a pith that got `sig` once begun() was true. One that was done before it came is started again, without `out`."""
+    for _ in range(20):
+        process = subprocess.Popen([PITH, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options)
+        while not begun() and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(sig)
+        _, errors = process.communicate(timeout=60)
+        if process.returncode != 0:
+            return process.returncode, errors
+        shutil.rmtree(out)
+    raise AssertionError(f"pith {' '.join(map(str, arguments))} was done 20 times before signal {sig} reached it")
 
 
 def real_models():

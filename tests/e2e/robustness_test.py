@@ -11,7 +11,7 @@ import time
 
 import harness
 import tiny_model
-from harness import PITH, run, run_json
+from harness import PITH, interrupted, run, run_json
 
 
 def shell(command, **options):
@@ -142,18 +142,11 @@ class LifeTest(harness.Case):
     def partials(self):
         return [path for path in self.scratch.iterdir() if ".partial-" in path.name]
 
-    def wait_for_partial(self):
-        deadline = time.monotonic() + 30
-        while not self.partials() and time.monotonic() < deadline:
-            time.sleep(0.005)
-
     def test_the_next_run_clears_what_a_killed_one_left_but_not_what_a_live_one_writes(self):
         big = tiny_model.write(self.scratch / "big", hidden=512, inter=2048, layers=3, heads=8, kv_heads=4)
         out = self.scratch / "out"
-        killed = self.start("quantize", big, "-o", out)
-        self.wait_for_partial()
-        killed.kill()
-        killed.wait()
+        code, _ = interrupted(signal.SIGKILL, self.partials, out, "quantize", big, "-o", out)
+        self.assertEqual(code, -signal.SIGKILL)
         left = self.partials()
         self.assertEqual(len(left), 1)
         live = self.start("quantize", big, "-o", out)
@@ -168,10 +161,9 @@ class LifeTest(harness.Case):
 
     def test_a_hangup_cleans_up(self):
         big = tiny_model.write(self.scratch / "hangup", hidden=512, inter=2048, layers=3, heads=8, kv_heads=4)
-        process = self.start("quantize", big, "-o", self.scratch / "hangup-out", "--threads", 1)
-        self.wait_for_partial()
-        process.send_signal(signal.SIGHUP)
-        self.assertEqual(process.wait(60), 129)
+        out = self.scratch / "hangup-out"
+        code, errors = interrupted(signal.SIGHUP, self.partials, out, "quantize", big, "-o", out, "--threads", 1)
+        self.assertEqual(code, 129, errors)
         self.assertEqual(self.partials(), [])
 
     def test_under_nohup_a_hangup_changes_nothing(self):
