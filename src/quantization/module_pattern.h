@@ -3,11 +3,12 @@
 // Source: compressed-tensors `match_named_modules`; docs/formats/compressed_tensors.md.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/regex.h"
 
 namespace pith {
 
@@ -27,11 +28,10 @@ class ModulePattern {
   absl::StatusOr<Match> Matches(absl::string_view module_name, absl::string_view class_name) const;
 
  private:
-  struct Regex;
   ModulePattern() = default;
 
   std::string text_;
-  std::shared_ptr<const Regex> regex_;  // null for a literal
+  std::optional<Regex> regex_;  // none for a literal
 };
 
 }  // namespace pith

@@ -47,7 +47,8 @@ TEST(ModulePattern, LiteralIsNeverAnExpression) {
 TEST(ModulePattern, RefusesBadExpressions) {
   const absl::Status status = ModulePattern::Parse("re:(abc").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(status.message(), HasSubstr("module pattern \"re:(abc\": expected a regular expression, found missing closing parenthesis"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("module pattern \"re:(abc\": expected a regular expression, found \"(abc\": missing closing parenthesis"));
   EXPECT_THAT(status.message(), HasSubstr("at offset 4"));
   EXPECT_FALSE(ModulePattern::Parse("").ok());
   EXPECT_FALSE(ModulePattern::Parse(std::string(5000, 'a')).ok());

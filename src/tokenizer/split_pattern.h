@@ -5,13 +5,14 @@
 // Thread-safe after creation; copies share the compiled pattern.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/regex.h"
 #include "tokenizer/pretoken_scanner.h"
 #include "tokenizer/tokenizer_definition.h"
 
@@ -36,13 +37,11 @@ class SplitPattern {
   PretokenScanner scanner() const { return scanner_; }  // nullptr unless one is used
 
  private:
-  struct CompiledRegex;
-
   absl::Status FindRegexPieces(absl::string_view text, std::vector<TextPiece>* pieces) const;
 
   std::string literal_;
   PretokenScanner scanner_ = nullptr;
-  std::shared_ptr<const CompiledRegex> regex_;
+  std::optional<Regex> regex_;
 };
 
 // What a Split makes of matches and gaps: pieces to keep, in order.

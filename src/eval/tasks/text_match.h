@@ -4,12 +4,13 @@
 // ignore_case also case-folded.
 #pragma once
 
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/regex.h"
 
 namespace pith {
 
@@ -29,9 +30,9 @@ class AnswerPattern {
   absl::StatusOr<bool> FoundIn(absl::string_view text) const;
 
  private:
-  struct Regex;
-  std::string expression_;
-  std::shared_ptr<const Regex> regex_;
+  explicit AnswerPattern(Regex regex) : regex_(std::move(regex)) {}
+
+  Regex regex_;
 };
 
 }  // namespace pith
