@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Runs pith and the peers that are installed on the same model, in turn, and prints the ratios of their medians.
 
-usage: scripts/bench_vs.py MODEL.gguf [--pith PATH] [--llama-bench PATH] [--python PYTHON] [--prompt N] [--gen N] [--threads T] [--repeat R]
+usage: scripts/bench_vs.py MODEL.gguf [--pith PATH] [--also ARTIFACT]... [--llama-bench COMMAND]... [--python PYTHON] [--prompt N] [--gen N]
+                           [--threads T] [--repeat R]
 
-Peers: llama.cpp as a program (--llama-bench) or as a Python package (xllamacpp, llama_cpp), OpenVINO GenAI (openvino_genai). The packages are
-looked for in the interpreter given by --python. Each sample is a process of its own, so that no engine's threads disturb another's; loading
-is not timed. A missing peer is skipped with a message. Speeds compare only within one run on one machine.
+Peers: llama.cpp or ik_llama.cpp as a program (--llama-bench, with flags of its own: "PATH -rtr 1") or llama.cpp as a Python package
+(xllamacpp, llama_cpp), OpenVINO GenAI (openvino_genai). The packages are looked for in the interpreter given by --python. --also: the same
+model in a form that only pith reads. Each sample is a process of its own, so that no engine's threads disturb another's; loading is not timed.
+A missing peer is skipped with a message. Speeds compare only within one run on one machine.
 """
 
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -55,34 +58,33 @@ def run(command):
 
 
 class Pith:
-    name = "pith"
-
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, model=None):
+        self.options, self.model = options, model or options.model
+        self.name = f"pith ({os.path.basename(os.path.normpath(model))})" if model else "pith"
 
     def missing(self):
         return None if os.path.exists(self.options.pith) else f"{self.options.pith}: no such file (run make)"
 
     def measure(self):
         o = self.options
-        return parse_rows(run([o.pith, "bench", o.model, "-q", "-p", str(o.prompt), "-n", str(o.gen), "-r", "1", "-t", str(o.threads), "-o", "json"]))
+        return parse_rows(run([o.pith, "bench", self.model, "-q", "-p", str(o.prompt), "-n", str(o.gen), "-r", "1", "-t", str(o.threads), "-o", "json"]))
 
 
 class LlamaBench:
-    name = "llama.cpp (llama-bench)"
+    """llama-bench of llama.cpp or a fork: `command` is its path and flags of its own."""
 
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, command):
+        self.options, self.command = options, shlex.split(command)
+        self.name = " ".join([os.path.basename(self.command[0]), *self.command[1:]]) if self.command else "llama-bench"
 
     def missing(self):
-        path = self.options.llama_bench
-        if not path:
+        if not self.command:
             return "no --llama-bench given"
-        return None if os.path.exists(path) else f"{path}: no such file"
+        return None if os.path.exists(self.command[0]) else f"{self.command[0]}: no such file"
 
     def measure(self):
         o = self.options
-        return parse_rows(run([o.llama_bench, "-m", o.model, "-p", str(o.prompt), "-n", str(o.gen), "-r", "1", "-t", str(o.threads), "-o", "json"]))
+        return parse_rows(run([*self.command, "-m", o.model, "-p", str(o.prompt), "-n", str(o.gen), "-r", "1", "-t", str(o.threads), "-o", "json"]))
 
 
 class Package:
@@ -197,7 +199,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("--pith", default=os.path.join(ROOT, "build/release/pith"))
-    parser.add_argument("--llama-bench", help="path of llama.cpp's llama-bench")
+    parser.add_argument("--also", action="append", default=[], metavar="ARTIFACT", help="the same model in another form, for pith alone; repeatable")
+    parser.add_argument("--llama-bench", action="append", default=[], metavar="COMMAND",
+                        help="path of a llama-bench, with flags of its own; repeatable")
     parser.add_argument("--python", default=sys.executable, help="interpreter whose packages are tried")
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--gen", type=int, default=128)
@@ -210,16 +214,17 @@ def main():
         return
     report = lambda message: print(message, file=sys.stderr, flush=True)
     engines = []
-    for engine in [Pith(options), LlamaBench(options), *(Package(options, package) for package in PACKAGES)]:
+    for engine in [Pith(options), *(Pith(options, model) for model in options.also),
+                   *(LlamaBench(options, command) for command in options.llama_bench or [""]), *(Package(options, package) for package in PACKAGES)]:
         reason = engine.missing()
         if reason is None:
             engines.append(engine)
         else:
             report(f"skipped: {engine.name}: {reason}")
-    if not engines or engines[0].name != Pith.name:
+    if not engines or engines[0].name != "pith":
         sys.exit(1)
     samples = measure_in_turn(engines, options.repeat, report)
-    if Pith.name not in samples:
+    if "pith" not in samples:
         sys.exit(1)
     print(f"{os.path.basename(options.model)}, {options.threads} threads, medians of {options.repeat} interleaved samples, "
           f"{time.strftime('%Y-%m-%d', time.gmtime())}\n")

@@ -77,11 +77,12 @@ class Measuring(unittest.TestCase):
             bench_vs.run([sys.executable, "-c", "import sys; print('x\\nthe end', file=sys.stderr); sys.exit(3)"])
 
     def test_a_missing_package_is_a_reason(self):
-        options = types.SimpleNamespace(python=sys.executable, llama_bench=None, pith="/nonexistent")
+        options = types.SimpleNamespace(python=sys.executable, model="m", pith="/nonexistent")
         bench_vs.PACKAGES["no_such_package"] = "None"
         self.addCleanup(bench_vs.PACKAGES.pop, "no_such_package")
         self.assertIn("no package", bench_vs.Package(options, "no_such_package").missing())
-        self.assertIn("--llama-bench", bench_vs.LlamaBench(options).missing())
+        self.assertIn("--llama-bench", bench_vs.LlamaBench(options, "").missing())
+        self.assertEqual(bench_vs.LlamaBench(options, "/nonexistent/llama-bench -rtr 1").missing(), "/nonexistent/llama-bench: no such file")
         self.assertIn("no such file", bench_vs.Pith(options).missing())
 
 
@@ -94,13 +95,16 @@ class Program(unittest.TestCase):
         os.chmod(path, 0o755)
         return path
 
-    def test_from_end_to_end_with_two_programs(self):
+    def test_from_end_to_end_with_several_programs(self):
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, SCRIPT, "model.gguf", "--pith", self.fake(folder, "pith", 200, 80), "--llama-bench",
-                       self.fake(folder, "llama-bench", 100, 20), "--python", "/nonexistent/python", "--repeat", "2", "--threads", "2"]
+            command = [sys.executable, SCRIPT, "model.gguf", "--pith", self.fake(folder, "pith", 200, 80), "--also", folder + "/w4/",
+                       "--llama-bench", self.fake(folder, "llama-bench", 100, 20), "--llama-bench", self.fake(folder, "ik", 50, 40) + " -rtr 1",
+                       "--python", "/nonexistent/python", "--repeat", "2", "--threads", "2"]
             finished = subprocess.run(command, capture_output=True, text=True, check=False)
         self.assertEqual(finished.returncode, 0, finished.stderr)
-        self.assertIn("| llama.cpp (llama-bench) | 100.0 | 20.0 | 2.00 | 4.00 |", finished.stdout)
+        self.assertIn("| pith (w4) | 200.0 | 80.0 | 1.00 | 1.00 |", finished.stdout)
+        self.assertIn("| llama-bench | 100.0 | 20.0 | 2.00 | 4.00 |", finished.stdout)
+        self.assertIn("| ik -rtr 1 | 50.0 | 40.0 | 4.00 | 2.00 |", finished.stdout)
         for package in bench_vs.PACKAGES.values():
             self.assertIn(f"skipped: {package}", finished.stderr)
 
