@@ -18,9 +18,7 @@ std::string ReasonOf(int error) {
 PCRE2_SPTR Units(absl::string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
 
 struct Free {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
   void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
   void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
 };
 
@@ -32,9 +30,17 @@ uint32_t CompileOptions(const Regex::Options& options) {
 }  // namespace
 
 struct Regex::Code {
+  Code() = default;
+  ~Code() {
+    pcre2_code_free(code);
+    pcre2_match_context_free(context);
+  }
+  Code(const Code&) = delete;
+  Code& operator=(const Code&) = delete;
+
   std::string expression;
-  std::unique_ptr<pcre2_code, Free> code;
-  std::unique_ptr<pcre2_match_context, Free> context;
+  pcre2_code* code = nullptr;
+  pcre2_match_context* context = nullptr;
 };
 
 absl::StatusOr<Regex> Regex::Compile(absl::string_view expression, const Options& options) {
@@ -43,20 +49,20 @@ absl::StatusOr<Regex> Regex::Compile(absl::string_view expression, const Options
   }
   auto code = std::make_shared<Code>();
   code->expression = std::string(expression);
-  code->context.reset(pcre2_match_context_create(nullptr));
+  code->context = pcre2_match_context_create(nullptr);
   const std::unique_ptr<pcre2_compile_context, Free> context(pcre2_compile_context_create(nullptr));
   if (context == nullptr || code->context == nullptr) return OutOfMemoryError("regular expression: no memory");
   pcre2_set_parens_nest_limit(context.get(), kMaxNestedParentheses);
   int error = 0;
   size_t offset = 0;
-  code->code.reset(pcre2_compile(Units(expression), expression.size(), CompileOptions(options), &error, &offset, context.get()));
+  code->code = pcre2_compile(Units(expression), expression.size(), CompileOptions(options), &error, &offset, context.get());
   if (code->code == nullptr) {
     return BadFileError("expected a regular expression, found \"", Printable(expression), "\": ", ReasonOf(error), " at offset ", offset);
   }
-  if (options.jit) pcre2_jit_compile(code->code.get(), PCRE2_JIT_COMPLETE);  // on failure the interpreter runs it
-  pcre2_set_match_limit(code->context.get(), options.max_steps);
-  pcre2_set_depth_limit(code->context.get(), options.max_depth);
-  pcre2_set_heap_limit(code->context.get(), options.max_heap_bytes >> 10);
+  if (options.jit) pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE);  // on failure the interpreter runs it
+  pcre2_set_match_limit(code->context, options.max_steps);
+  pcre2_set_depth_limit(code->context, options.max_depth);
+  pcre2_set_heap_limit(code->context, options.max_heap_bytes >> 10);
   Regex regex;
   regex.code_ = std::move(code);
   return regex;
@@ -66,7 +72,7 @@ absl::StatusOr<std::optional<Regex::Match>> Regex::Find(absl::string_view text, 
   static thread_local const std::unique_ptr<pcre2_match_data, Free> data(pcre2_match_data_create(1, nullptr));
   if (data == nullptr) return OutOfMemoryError("regular expression: no memory for a match");
   const auto match = [&](uint32_t options) {
-    return pcre2_match(code_->code.get(), Units(text), text.size(), offset, options | PCRE2_NO_UTF_CHECK, data.get(), code_->context.get());
+    return pcre2_match(code_->code, Units(text), text.size(), offset, options | PCRE2_NO_UTF_CHECK, data.get(), code_->context);
   };
   int result = match(0);
   if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NO_JIT);  // machine code has a small stack of its own
