@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -57,10 +58,18 @@ def run(command):
     return finished.stdout
 
 
+def last_parts(path, parts):
+    return os.sep.join(path.split(os.sep)[-parts:])
+
+
 class Pith:
     def __init__(self, options, model=None):
         self.options, self.model = options, model or options.model
-        self.name = f"pith ({os.path.basename(os.path.normpath(model))})" if model else "pith"
+        self.path = model and os.path.normpath(model)
+
+    def name(self, parts):
+        """With the last `parts` parts of the path that tells it from others of its kind."""
+        return f"pith ({last_parts(self.path, parts)})" if self.path else "pith"
 
     def missing(self):
         return None if os.path.exists(self.options.pith) else f"{self.options.pith}: no such file (run make)"
@@ -75,23 +84,29 @@ class LlamaBench:
 
     def __init__(self, options, command):
         self.options, self.command = options, shlex.split(command)
-        self.name = " ".join([os.path.basename(self.command[0]), *self.command[1:]]) if self.command else "llama-bench"
+        self.path = self.command and os.path.normpath(shutil.which(self.command[0]) or self.command[0])
+
+    def name(self, parts):
+        return " ".join([last_parts(self.path, parts), *self.command[1:]]) if self.command else "llama-bench"
 
     def missing(self):
         if not self.command:
             return "no --llama-bench given"
-        return None if os.path.exists(self.command[0]) else f"{self.command[0]}: no such file"
+        return None if os.path.exists(self.path) else f"{self.command[0]}: no such program"
 
     def measure(self):
         o = self.options
-        return parse_rows(run([*self.command, "-m", o.model, "-p", str(o.prompt), "-n", str(o.gen), "-r", "1", "-t", str(o.threads), "-o", "json"]))
+        return parse_rows(run([self.path, *self.command[1:], "-m", o.model, "-p", str(o.prompt), "-n", str(o.gen), "-r", "1", "-t", str(o.threads), "-o", "json"]))
 
 
 class Package:
     """An engine behind a Python package, driven by this script as a worker in the interpreter that has it."""
 
     def __init__(self, options, package):
-        self.options, self.package, self.name = options, package, PACKAGES[package]
+        self.options, self.package = options, package
+
+    def name(self, _):
+        return PACKAGES[self.package]
 
     def missing(self):
         probe = [self.options.python, "-c", f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{self.package}') is None)"]
@@ -168,19 +183,31 @@ def work_openvino_genai(o):
 WORKERS = {"xllamacpp": work_xllamacpp, "llama_cpp": work_llama_cpp, "openvino_genai": work_openvino_genai}
 
 
+def names_of(engines):
+    """A name for each engine; those that would share one are told apart by more of their paths. ValueError when nothing tells them apart."""
+    def name_of(engine):
+        for parts in range(1, 64):
+            name = engine.name(parts)
+            if [other.name(parts) for other in engines].count(name) == 1:
+                return name
+        raise ValueError(f"expected engines that differ, found {name} twice")
+    return [name_of(engine) for engine in engines]
+
+
 def measure_in_turn(engines, repeat, report):
-    """{name: {"pp": [...], "tg": [...]}}, one sample of every engine after the other, `repeat` times. An engine that fails is left out."""
-    samples = {engine.name: {"pp": [], "tg": []} for engine in engines}
+    """{name: {"pp": [...], "tg": [...]}}, one sample of every engine after the other, `repeat` times. `engines`: by name. One that fails is
+    left out."""
+    samples = {name: {"pp": [], "tg": []} for name in engines}
     for _ in range(repeat):
-        for engine in engines:
-            if engine.name not in samples:
+        for name, engine in engines.items():
+            if name not in samples:
                 continue
             try:
                 for test, speed in engine.measure().items():
-                    samples[engine.name][test].append(speed)
+                    samples[name][test].append(speed)
             except (PeerError, OSError, ValueError, KeyError) as error:
-                report(f"left out: {engine.name}: {error}")
-                del samples[engine.name]
+                report(f"left out: {name}: {error}")
+                del samples[name]
     return samples
 
 
@@ -195,6 +222,12 @@ def table(samples, prompt, gen):
     return "\n".join(lines)
 
 
+def positive(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, found {text!r}")
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
@@ -203,25 +236,30 @@ def main():
     parser.add_argument("--llama-bench", action="append", default=[], metavar="COMMAND",
                         help="path of a llama-bench, with flags of its own; repeatable")
     parser.add_argument("--python", default=sys.executable, help="interpreter whose packages are tried")
-    parser.add_argument("--prompt", type=int, default=512)
-    parser.add_argument("--gen", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--prompt", type=positive, default=512)
+    parser.add_argument("--gen", type=positive, default=128)
+    parser.add_argument("--threads", type=positive, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--repeat", type=positive, default=5)
     parser.add_argument("--worker", choices=sorted(WORKERS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         print("\n" + json.dumps(WORKERS[options.worker](options)), flush=True)
         return
     report = lambda message: print(message, file=sys.stderr, flush=True)
-    engines = []
-    for engine in [Pith(options), *(Pith(options, model) for model in options.also),
-                   *(LlamaBench(options, command) for command in options.llama_bench or [""]), *(Package(options, package) for package in PACKAGES)]:
+    try:
+        candidates = [Pith(options), *(Pith(options, model) for model in options.also),
+                      *(LlamaBench(options, command) for command in options.llama_bench or [""]), *(Package(options, package) for package in PACKAGES)]
+        names = names_of(candidates)
+    except ValueError as error:
+        parser.error(str(error))
+    engines = {}
+    for name, engine in zip(names, candidates):
         reason = engine.missing()
         if reason is None:
-            engines.append(engine)
+            engines[name] = engine
         else:
-            report(f"skipped: {engine.name}: {reason}")
-    if not engines or engines[0].name != "pith":
+            report(f"skipped: {name}: {reason}")
+    if "pith" not in engines:
         sys.exit(1)
     samples = measure_in_turn(engines, options.repeat, report)
     if "pith" not in samples:

@@ -22,10 +22,10 @@ def row(prompt, gen, **speeds):
 
 class Engine:
     def __init__(self, name, results, log):
-        self.name, self.results, self.log = name, list(results), log
+        self.label, self.results, self.log = name, list(results), log
 
     def measure(self):
-        self.log.append(self.name)
+        self.log.append(self.label)
         result = self.results.pop(0)
         if isinstance(result, Exception):
             raise result
@@ -55,14 +55,14 @@ class Parsing(unittest.TestCase):
 class Measuring(unittest.TestCase):
     def test_engines_take_turns(self):
         log = []
-        engines = [Engine(name, [{"pp": i, "tg": 10 * i} for i in (1, 2)], log) for name in ("a", "b")]
+        engines = {name: Engine(name, [{"pp": i, "tg": 10 * i} for i in (1, 2)], log) for name in ("a", "b")}
         samples = bench_vs.measure_in_turn(engines, 2, self.fail)
         self.assertEqual(log, ["a", "b", "a", "b"])
         self.assertEqual(samples, {name: {"pp": [1, 2], "tg": [10, 20]} for name in ("a", "b")})
 
     def test_an_engine_that_fails_is_left_out_with_its_reason(self):
         log, messages = [], []
-        engines = [Engine("a", [{"pp": 1, "tg": 1}] * 2, log), Engine("b", [{"pp": 1, "tg": 1}, bench_vs.PeerError("refuses Q5_0")], log)]
+        engines = {"a": Engine("a", [{"pp": 1, "tg": 1}] * 2, log), "b": Engine("b", [{"pp": 1, "tg": 1}, bench_vs.PeerError("refuses Q5_0")], log)}
         self.assertEqual(list(bench_vs.measure_in_turn(engines, 2, messages.append)), ["a"])
         self.assertEqual(messages, ["left out: b: refuses Q5_0"])
 
@@ -82,8 +82,20 @@ class Measuring(unittest.TestCase):
         self.addCleanup(bench_vs.PACKAGES.pop, "no_such_package")
         self.assertIn("no package", bench_vs.Package(options, "no_such_package").missing())
         self.assertIn("--llama-bench", bench_vs.LlamaBench(options, "").missing())
-        self.assertEqual(bench_vs.LlamaBench(options, "/nonexistent/llama-bench -rtr 1").missing(), "/nonexistent/llama-bench: no such file")
+        self.assertEqual(bench_vs.LlamaBench(options, "/nonexistent/llama-bench -rtr 1").missing(), "/nonexistent/llama-bench: no such program")
+        self.assertIsNone(bench_vs.LlamaBench(options, "sh -rtr 1").missing())  # found on the path
         self.assertIn("no such file", bench_vs.Pith(options).missing())
+
+
+    def test_engines_that_share_a_name_are_told_apart_by_their_paths(self):
+        options = types.SimpleNamespace(model="m", pith="p")
+        llama = lambda command: bench_vs.LlamaBench(options, command)
+        engines = [bench_vs.Pith(options), bench_vs.Pith(options, "/a/w4/"), bench_vs.Pith(options, "/b/w4"), llama("/x/bin/llama-bench"),
+                   llama("/y/bin/llama-bench"), llama("/y/bin/llama-bench -rtr 1")]
+        self.assertEqual(bench_vs.names_of(engines), ["pith", "pith (a/w4)", "pith (b/w4)", "x/bin/llama-bench", "y/bin/llama-bench",
+                                                      "llama-bench -rtr 1"])
+        with self.assertRaisesRegex(ValueError, "found pith .*w4.* twice"):
+            bench_vs.names_of([bench_vs.Pith(options, "/a/w4"), bench_vs.Pith(options, "/a/w4/")])
 
 
 class Program(unittest.TestCase):
@@ -107,6 +119,12 @@ class Program(unittest.TestCase):
         self.assertIn("| ik -rtr 1 | 50.0 | 40.0 | 4.00 | 2.00 |", finished.stdout)
         for package in bench_vs.PACKAGES.values():
             self.assertIn(f"skipped: {package}", finished.stderr)
+
+    def test_senseless_arguments_are_refused_before_the_work(self):
+        for arguments in (["--repeat", "0"], ["--prompt", "-1"], ["--llama-bench", "nope \"x"], ["--also", "w4", "--also", "w4/"]):
+            finished = subprocess.run([sys.executable, SCRIPT, "m", *arguments], capture_output=True, text=True, check=False)
+            self.assertEqual(finished.returncode, 2, finished.stderr)
+            self.assertNotIn("Traceback", finished.stderr)
 
     def test_without_pith_there_is_nothing_to_compare(self):
         finished = subprocess.run([sys.executable, SCRIPT, "m", "--pith", "/nonexistent/pith"], capture_output=True, text=True, check=False)
