@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "artifact/huggingface_files.h"
+#include "artifact/model_card.h"
 #include "artifact/module_names.h"
 #include "artifact/safetensors_shards.h"
 #include "base/sha256.h"
@@ -42,7 +43,8 @@ absl::StatusOr<std::unique_ptr<ArtifactWriter>> ArtifactWriter::Create(const std
 std::string ArtifactWriter::StagingPath(absl::string_view name) const { return JoinPath(directory_.staging_path(), name); }
 
 absl::Status ArtifactWriter::CheckName(absl::string_view name) const {
-  if (name.empty() || name == "." || name == ".." || name.find('/') != absl::string_view::npos || name == kManifestName) {
+  if (name.empty() || name == "." || name == ".." || name.find('/') != absl::string_view::npos || name == kManifestName ||
+      name == kModelCardName) {
     return BugError(path_, ": expected a plain file name, found \"", Printable(name), "\"");
   }
   if (files_.contains(std::string(name))) return BugError(path_, ": expected \"", Printable(name), "\" to be added once, found it twice");
@@ -165,6 +167,7 @@ absl::StatusOr<Manifest> ArtifactWriter::Commit(Manifest manifest) {
   if (shards_.size() > 1) RETURN_IF_ERROR(AddIndex());
   manifest.files = files_;
   RETURN_IF_ERROR(WriteFileAtomically(StagingPath(kManifestName), DumpJson(ToJson(manifest), 2) + "\n"));
+  RETURN_IF_ERROR(WriteFileAtomically(StagingPath(kModelCardName), RenderModelCard(manifest, std::nullopt)));
   RETURN_IF_ERROR(directory_.Commit());
   return manifest;
 }

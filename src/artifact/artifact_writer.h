@@ -58,7 +58,8 @@ class ArtifactWriter {
   // Bytes of all files written so far, headers included.
   uint64_t bytes_written() const;
 
-  // Completes the shards, writes the index and pith.json (with the files filled in), syncs and renames. Returns the manifest as written.
+  // Completes the shards, writes the index, pith.json (with the files filled in) and the model card, syncs and renames. Returns the
+  // manifest as written.
   absl::StatusOr<Manifest> Commit(Manifest manifest);
 
  private:

@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "artifact/model_card.h"
 #include "artifact/safetensors_shards.h"
 #include "artifact/tiny_models.h"
 #include "base/sha256.h"
@@ -42,7 +43,6 @@ TEST(ArtifactWriter, WritesADirectoryWithAManifest) {
   ASSERT_TRUE(writer.DeclareTensors(Specs()).ok());
   for (const TensorSpec& spec : Specs()) ASSERT_TRUE(writer.WriteTensor(spec.name, Fill(8, static_cast<uint8_t>(spec.name.size()))).ok());
   ASSERT_TRUE(writer.AddJson("config.json", {{"b", 1}, {"a", {1, 2}}}).ok());
-  ASSERT_TRUE(writer.AddFile("README.md", "# card\n").ok());
   ASSERT_TRUE(writer.CopySideFiles(scratch.path()).ok());
   EXPECT_FALSE(FileExists(out));
   Manifest manifest;
@@ -53,8 +53,8 @@ TEST(ArtifactWriter, WritesADirectoryWithAManifest) {
   EXPECT_THAT(*ListDirectory(out), ElementsAre("LICENSE", "README.md", "config.json", "model.safetensors", "pith.json", "tokenizer.json"));
   EXPECT_EQ(ReadTestFile(out + "/config.json"), "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": 1\n}\n");
   EXPECT_EQ(ReadTestFile(out + "/tokenizer.json"), "{ \"odd\":  1 }");
-  EXPECT_EQ(ReadTestFile(out + "/README.md"), "# card\n");
-  EXPECT_EQ(committed->files.size(), 5u);
+  EXPECT_EQ(ReadTestFile(out + "/README.md"), RenderModelCard(*committed, std::nullopt));
+  EXPECT_EQ(committed->files.size(), 4u);
   uint64_t bytes = 0;
   for (const auto& [name, file] : committed->files) {
     EXPECT_EQ(file.sha256, *Sha256OfFile(JoinPath(out, name))) << name;
@@ -105,7 +105,7 @@ TEST(ArtifactWriter, MistakesOfTheCaller) {
   EXPECT_EQ((*writer)->DeclareTensors({}).code(), absl::StatusCode::kInternal);
   EXPECT_EQ((*writer)->WriteTensor("absent", {}).code(), absl::StatusCode::kInternal);
   EXPECT_EQ((*writer)->WriteTensor("lm_head.weight", Fill(7, 0)).code(), absl::StatusCode::kInternal);
-  for (const char* name : {"", ".", "..", "a/b", "pith.json"})
+  for (const char* name : {"", ".", "..", "a/b", "pith.json", "README.md"})
     EXPECT_EQ((*writer)->AddFile(name, "").code(), absl::StatusCode::kInternal) << name;
   ASSERT_TRUE((*writer)->AddFile("a", "").ok());
   EXPECT_EQ((*writer)->AddFile("a", "").code(), absl::StatusCode::kInternal);

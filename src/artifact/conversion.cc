@@ -157,7 +157,6 @@ absl::Status WriteConversionFiles(const ArtifactReader& reader, const Json& conf
   RETURN_IF_ERROR(writer.AddJson("config.json", config));
   if (!options.tokenizer_json.empty()) RETURN_IF_ERROR(writer.AddFile("tokenizer.json", options.tokenizer_json));
   if (!options.tokenizer_config_json.empty()) RETURN_IF_ERROR(writer.AddFile("tokenizer_config.json", options.tokenizer_config_json));
-  if (!options.model_card.empty()) RETURN_IF_ERROR(writer.AddFile("README.md", options.model_card));
   if (IsDirectory(reader.path())) return writer.CopySideFiles(reader.path());
   return reader.generation_config().empty() ? absl::OkStatus() : writer.AddJson("generation_config.json", reader.generation_config());
 }

@@ -16,7 +16,6 @@ namespace pith {
 struct ConversionOptions {
   // Made from TokenizerFiles by the tokenizer module for a GGUF source; empty: the source directory's own files are copied.
   std::string tokenizer_json, tokenizer_config_json;
-  std::string model_card;    // README.md; empty: none
   std::string pith_version;  // for the manifest
   int64_t max_shard_bytes = 5'000'000'000;
   // Called after each tensor; a status that is not OK (CheckInterrupted) ends the conversion with it. May be empty.

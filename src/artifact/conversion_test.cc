@@ -43,7 +43,6 @@ TEST(Conversion, GgufToHuggingFace) {
     ConversionOptions options;
     options.tokenizer_json = "{\"version\":\"1.0\"}";
     options.tokenizer_config_json = "{}";
-    options.model_card = "# tiny\n";
     options.pith_version = "0.1.0";
     std::vector<std::pair<int64_t, int64_t>> progress;
     options.progress = [&](int64_t done, int64_t total) {

@@ -1,6 +1,7 @@
 #include "artifact/manifest.h"
 
 #include "absl/strings/match.h"
+#include "artifact/model_card.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -99,7 +100,8 @@ absl::Status VerifyManifest(const std::string& directory) {
     RETURN_IF_ERROR(Annotate(VerifyFile(JoinPath(directory, name), file), Printable(JoinPath(directory, name), 500)));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   for (const std::string& name : names) {
-    if (name[0] == '.' || name == kManifestName || name == kEvidenceName || manifest->files.contains(name)) continue;
+    if (name[0] == '.' || name == kManifestName || name == kEvidenceName || name == kModelCardName || manifest->files.contains(name))
+      continue;
     return BadFileError(Printable(JoinPath(directory, name), 500), ": expected only files of the manifest, found this one");
   }
   return absl::OkStatus();

@@ -1,7 +1,7 @@
 // pith.json: what an artifact consists of and where it came from. Lies in the artifact's directory beside the files it lists.
 //
 //   {"schema_version": 1, "pith_version": "0.1.0",
-//    "files": {"config.json": {"size": 612, "sha256": "..."}, ...},          every file but pith.json and evidence.json
+//    "files": {"config.json": {"size": 612, "sha256": "..."}, ...},          every file but pith.json, evidence.json and README.md
 //    "source": {"fingerprint": "..."},                                       ArtifactReader::Fingerprint of the model it was made from
 //    "recipe": {...}, "calibration_sha256": "...", "layers": [...], "data_path": [...]}     as given by whoever made it, null when absent
 // docs/formats/artifact.md describes the fields.
@@ -45,8 +45,8 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text);
 // The manifest of a model directory; nullopt when it has none. Errors: kDataLoss naming the file, kAborted.
 absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& directory);
 
-// Hashes every file again and compares with the manifest. OK when all agree and no other file lies in the directory (hidden files and
-// evidence.json aside). Errors: kDataLoss naming the first file that differs and how; kNotFound when there is no manifest.
+// Hashes every file again and compares with the manifest. OK when all agree and no other file lies in the directory (hidden files,
+// evidence.json and README.md aside). Errors: kDataLoss naming the first file that differs and how; kNotFound when there is no manifest.
 absl::Status VerifyManifest(const std::string& directory);
 
 }  // namespace pith

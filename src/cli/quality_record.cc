@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "artifact/evidence.h"
+#include "artifact/model_card.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -98,6 +99,7 @@ absl::Status QualityRecord::Attach(ModelBundle& reference, const MeasuredModel& 
   }
   int64_t dropped = 0;
   RETURN_IF_ERROR(AttachEvidence(model.bundle->reader->path(), evidence, &dropped));
+  RETURN_IF_ERROR(RefreshModelCard(model.bundle->reader->path()));
   if (dropped > 0) {
     spdlog::warn("{}: {} of another artifact or reference dropped", EvidencePath(model.bundle->reader->path()), Plural(dropped, "record"));
   }

@@ -86,8 +86,8 @@ void SetVerdicts(absl::Span<const GateResult> results, absl::Span<EvidenceRecord
     for (const GateResult& result : results) {
       if (result.conditions != record.conditions) continue;
       judged = true;
-      failed |= result.outcome == GateOutcome::kFailed;
-      undecided |= result.outcome == GateOutcome::kUndecided;
+      failed |= result.outcome == Decision::kFails;
+      undecided |= result.outcome == Decision::kNotEnoughData;
     }
     record.verdict = failed ? EvidenceVerdict::kRegression : judged && !undecided ? EvidenceVerdict::kOk : EvidenceVerdict::kUnknown;
   }

@@ -128,17 +128,13 @@ std::string ConditionsText(const GateLine& line) {
 GateResult Judge(const GateLine& line, const LimitKind& kind, const GateFigure& figure) {
   const Estimate estimate = figure.estimate(line.confidence);
   GateResult result{.line = line, .conditions = figure.conditions, .estimate = estimate};
-  switch (Decide(kind, estimate, line.bound)) {
-    case Decision::kHolds: result.outcome = GateOutcome::kPassed; break;
-    case Decision::kFails: result.outcome = GateOutcome::kFailed; break;
-    case Decision::kNotEnoughData: result.outcome = GateOutcome::kUndecided; break;
-  }
+  result.outcome = Decide(kind, estimate, line.bound);
   const EvidenceConditions& at = figure.conditions;
   result.reason = absl::StrFormat("%s of %s is %.4g [%.4g, %.4g] (n = %d), %s = %g: %s", at.metric, at.slice, estimate.value, estimate.low,
                                   estimate.high, estimate.n, line.limit, line.bound,
-                                  result.outcome == GateOutcome::kPassed   ? "within the limit"
-                                  : result.outcome == GateOutcome::kFailed ? "beyond the limit"
-                                                                           : "not enough data to decide");
+                                  result.outcome == Decision::kHolds   ? "within the limit"
+                                  : result.outcome == Decision::kFails ? "beyond the limit"
+                                                                       : "not enough data to decide");
   if (at.temperature.has_value()) absl::StrAppend(&result.reason, ", at temperature ", *at.temperature);
   return result;
 }
@@ -180,11 +176,11 @@ absl::StatusOr<std::vector<GateLine>> ReadGate(const std::string& path) {
   return lines;
 }
 
-absl::string_view GateOutcomeName(GateOutcome outcome) {
+absl::string_view GateOutcomeName(Decision outcome) {
   switch (outcome) {
-    case GateOutcome::kPassed: return "passed";
-    case GateOutcome::kFailed: return "failed";
-    case GateOutcome::kUndecided: break;
+    case Decision::kHolds: return "passed";
+    case Decision::kFails: return "failed";
+    case Decision::kNotEnoughData: break;
   }
   return "undecided";
 }
@@ -207,7 +203,7 @@ std::vector<GateResult> ApplyGate(absl::Span<const GateLine> lines, absl::Span<c
 absl::Status GateStatus(absl::Span<const GateResult> results) {
   std::vector<std::string> refused;
   for (const GateResult& result : results) {
-    if (result.outcome == GateOutcome::kPassed) continue;
+    if (result.outcome == Decision::kHolds) continue;
     const std::string where = result.line.line > 0 ? absl::StrCat(" (line ", result.line.line, ")") : "";
     refused.push_back(absl::StrCat("[", result.line.slice, "] ", GateOutcomeName(result.outcome), where, ": ", result.reason));
   }

@@ -54,15 +54,14 @@ struct GateFigure {
   std::function<Estimate(double confidence)> estimate;
 };
 
-enum class GateOutcome { kPassed, kFailed, kUndecided };
-absl::string_view GateOutcomeName(GateOutcome outcome);  // "passed", "failed", "undecided"
+absl::string_view GateOutcomeName(Decision outcome);  // "passed", "failed", "undecided"
 
-// What a line says of one figure, or of none: then the outcome is kUndecided.
+// What a line says of one figure, or of none: then the outcome is kNotEnoughData.
 struct GateResult {
   GateLine line;
   std::optional<EvidenceConditions> conditions;
   std::optional<Estimate> estimate;
-  GateOutcome outcome = GateOutcome::kUndecided;
+  Decision outcome = Decision::kNotEnoughData;
   std::string reason;  // one sentence with the numbers
 };
 

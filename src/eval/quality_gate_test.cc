@@ -22,10 +22,10 @@ GateFigure Figure(const std::string& metric, const std::string& slice, double lo
           }};
 }
 
-std::vector<GateOutcome> Outcomes(absl::string_view toml, const std::vector<GateFigure>& figures) {
+std::vector<Decision> Outcomes(absl::string_view toml, const std::vector<GateFigure>& figures) {
   const auto lines = ParseGate(toml);
   EXPECT_TRUE(lines.ok()) << lines.status();
-  std::vector<GateOutcome> outcomes;
+  std::vector<Decision> outcomes;
   for (const GateResult& result : ApplyGate(*lines, figures)) outcomes.push_back(result.outcome);
   return outcomes;
 }
@@ -36,7 +36,7 @@ std::string Refusal(absl::string_view toml) {
   return std::string(lines.status().message());
 }
 
-constexpr GateOutcome kPassed = GateOutcome::kPassed, kFailed = GateOutcome::kFailed, kUndecided = GateOutcome::kUndecided;
+constexpr Decision kPassed = Decision::kHolds, kFailed = Decision::kFails, kUndecided = Decision::kNotEnoughData;
 
 TEST(QualityGate, ReadsConditionsAndLimitsInTheOrderOfTheFile) {
   const auto lines = ParseGate(

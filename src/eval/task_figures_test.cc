@@ -47,8 +47,8 @@ TEST(TaskFigures, AGateNamesTheSliceThatWasHarmed) {
   const std::vector<GateFigure> figures = MakeTaskFigures(Measurement(), "bf16", "W4A16", {});
   const std::vector<GateResult> results = ApplyGate(*lines, figures);
   ASSERT_EQ(results.size(), 3u);
-  EXPECT_EQ(results[1].outcome, GateOutcome::kFailed) << results[1].reason;
-  EXPECT_NE(results[2].outcome, GateOutcome::kFailed) << results[2].reason;
+  EXPECT_EQ(results[1].outcome, Decision::kFails) << results[1].reason;
+  EXPECT_NE(results[2].outcome, Decision::kFails) << results[2].reason;
   std::vector<EvidenceRecord> records = MakeEvidenceRecords(figures);
   SetVerdicts(results, absl::MakeSpan(records));
   EXPECT_EQ(records[1].verdict, EvidenceVerdict::kRegression);

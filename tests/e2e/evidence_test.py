@@ -69,6 +69,7 @@ class EvidenceTest(harness.Case):
     def test_evidence_lies_in_the_artifact_bound_to_it(self):
         artifact = shutil.copytree(self.good, self.scratch / "attached")
         self.assertExit(self.eval(artifact, "--data", self.text, "--attach", "--gate", self.gate("[default]\nmax_kl_mean = 1\n")), 0)
+        self.assertIn("\n| kl_mean | all | - | 64 | bf16 |", (artifact / "README.md").read_text(encoding="utf-8"))
         evidence = json.loads((artifact / "evidence.json").read_text(encoding="utf-8"))
         self.assertEqual(evidence["version"], 1)
         records = {(r["metric"], r["slice"]): r for r in evidence["records"]}
