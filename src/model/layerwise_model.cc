@@ -32,6 +32,7 @@ absl::StatusOr<std::unique_ptr<LayerwiseModel>> LayerwiseModel::Create(const Art
   ASSIGN_OR_RETURN(WeightMap map, MakeWeightMap(reader, architecture->norms));
   RETURN_IF_ERROR(Annotate(CheckWeights(reader, *config, map), reader.path()));
   std::unique_ptr<LayerwiseModel> model(new LayerwiseModel(*std::move(config), std::move(map), options));
+  ASSIGN_OR_RETURN(model->final_norm_, ReadFinalNorm(reader, model->config_, model->map_, model->context_));
   if (options.with_head) {
     ASSIGN_OR_RETURN(BoundDecoder ends, ReadEmbeddingAndHead(reader, model->config_, model->map_, model->context_));
     model->embedding_ = std::move(ends.embedding);
@@ -90,6 +91,14 @@ absl::Status LayerwiseModel::RunLayer(const DecoderLayer& layer, int64_t num_tok
   RunDecoderLayer(layer, pass);
   std::copy_n(workspace_.hidden(), hidden.size(), hidden.begin());
   return absl::OkStatus();
+}
+
+void LayerwiseModel::ObserveHead(absl::Span<const float> hidden, LayerObserver& observer) {
+  const int64_t dim = config_.hidden_size, rows = static_cast<int64_t>(hidden.size()) / dim;
+  CHECK_EQ(rows * dim, static_cast<int64_t>(hidden.size()));
+  workspace_.normed().Prepare({}, rows, dim, /*keep_bf16=*/true);
+  final_norm_.Run(context_, hidden.data(), dim, rows, workspace_.normed());
+  observer.OnLinearInput(map_.head, workspace_.normed().bf16(), rows, dim);
 }
 
 void LayerwiseModel::Logits(absl::Span<const float> hidden, absl::Span<float> logits) {

@@ -30,6 +30,7 @@
 #include "nn/compute_context.h"
 #include "nn/embedding.h"
 #include "nn/lm_head.h"
+#include "nn/rms_norm.h"
 
 namespace pith {
 
@@ -43,7 +44,7 @@ struct LayerwiseOptions {
 
 class LayerwiseModel {
  public:
-  // Reads the embedding, and the head where it is wanted. Errors: those of DecoderModel::Load; kResourceExhausted.
+  // Reads the embedding and the final norm, and the head where it is wanted. Errors: those of DecoderModel::Load; kResourceExhausted.
   static absl::StatusOr<std::unique_ptr<LayerwiseModel>> Create(const ArtifactReader& reader, const LayerwiseOptions& options);
 
   const DecoderConfig& config() const { return config_; }
@@ -59,6 +60,10 @@ class LayerwiseModel {
   // sees what flows into its linear modules. Errors: kInvalidArgument for a length that is not in [1, max_tokens].
   absl::Status RunLayer(const DecoderLayer& layer, int64_t num_tokens, absl::Span<float> hidden, LayerObserver* observer);
 
+  // Shows `observer` what reaches the head from hidden states [rows, hidden_size] behind the last layer, as the input of weight_map().head,
+  // tied or not; rows <= max_tokens.
+  void ObserveHead(absl::Span<const float> hidden, LayerObserver& observer);
+
   // logits [rows, vocab_size] of hidden states [rows, hidden_size] behind the last layer; rows <= max_tokens. Needs options.with_head.
   void Logits(absl::Span<const float> hidden, absl::Span<float> logits);
 
@@ -72,6 +77,7 @@ class LayerwiseModel {
   AttentionSelection attention_;
   std::unique_ptr<RotaryEmbedding> rotary_, rotary_local_;  // rotary_local_ null: the same as rotary_
   Embedding embedding_;
+  RmsNorm final_norm_;
   std::optional<LmHead> head_;
   Workspace workspace_;
   std::optional<KvStorage> kv_;  // of one layer

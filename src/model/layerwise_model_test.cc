@@ -84,6 +84,33 @@ TEST_P(LayerwiseModelTest, HasTheLogitsOfTheWholeModel) {
   }
 }
 
+// What is observed is what the head multiplies: with its rows it gives the logits of the whole model, up to the rounding of sums.
+TEST_P(LayerwiseModelTest, ObservesTheInputOfTheHead) {
+  for (const bool tied : {true, false}) {
+    Json config = TinyConfig(GetParam());
+    config["tie_word_embeddings"] = tied;
+    const auto artifact = SyntheticArtifact::Random(config, 1);
+    const auto model = LayerwiseModel::Create(*artifact, {.pool = &pool_, .isa = *SelectIsa(), .max_tokens = 16, .with_head = true});
+    ASSERT_TRUE(model.ok()) << model.status();
+    std::vector<float> hidden(9 * 32), logits(9 * 50);
+    ASSERT_TRUE((*model)->Embed(tokens_, absl::MakeSpan(hidden)).ok());
+    Recorder recorder;
+    (*model)->ObserveHead(hidden, recorder);
+    (*model)->Logits(hidden, absl::MakeSpan(logits));
+    ASSERT_EQ(recorder.inputs.size(), 1u);
+    const std::vector<uint16_t>& input = recorder.inputs.at("lm_head");
+    ASSERT_EQ(input.size(), 9u * 32u);
+    const auto head = artifact->dense(tied ? "model.embed_tokens.weight" : "lm_head.weight").as<bfloat16>();
+    for (size_t t = 0; t < 9; ++t) {
+      for (size_t v = 0; v < 50; ++v) {
+        double sum = 0;
+        for (size_t i = 0; i < 32; ++i) sum += static_cast<double>(ToFloat(bfloat16{input[t * 32 + i]})) * ToFloat(head[v * 32 + i]);
+        EXPECT_NEAR(logits[t * 50 + v], sum, 1e-4) << tied;
+      }
+    }
+  }
+}
+
 TEST_F(LayerwiseModelTest, RunsALayerWithOtherWeights) {
   const auto artifact = SyntheticArtifact::Random(TinyConfig("llama"), 1);
   const auto quantized = SyntheticArtifact::Random(TinyConfig("llama"), 1);

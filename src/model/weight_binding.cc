@@ -62,6 +62,7 @@ class Binder {
   absl::StatusOr<DecoderLayer> BindLayer(int64_t index);
   absl::Status BindEmbeddingAndHead(BoundDecoder& out);
   absl::StatusOr<Embedding> BindEmbedding(const std::string& name);
+  absl::StatusOr<RmsNorm> BindFinalNorm() { return ReadNorm(map_.FinalNorm(), config_.hidden_size); }
 
  private:
   absl::StatusOr<Weight> ReadMatrix(const std::string& name);
@@ -222,7 +223,7 @@ absl::StatusOr<DecoderLayer> Binder::BindLayer(int64_t index) {
 }
 
 absl::Status Binder::BindEmbeddingAndHead(BoundDecoder& out) {
-  ASSIGN_OR_RETURN(RmsNorm norm, ReadNorm(map_.FinalNorm(), config_.hidden_size));
+  ASSIGN_OR_RETURN(RmsNorm norm, BindFinalNorm());
   const bool tied = config_.tie_word_embeddings;
   if (tied) {
     progress_.Advance();
@@ -338,6 +339,12 @@ absl::StatusOr<Embedding> ReadEmbedding(const ArtifactReader& reader, const Deco
                                         const ComputeContext& context) {
   LoadProgress silent(1, nullptr);
   return Binder(reader, config, map, context, silent).BindEmbedding(map.Embedding());
+}
+
+absl::StatusOr<RmsNorm> ReadFinalNorm(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
+                                      const ComputeContext& context) {
+  LoadProgress silent(1, nullptr);
+  return Binder(reader, config, map, context, silent).BindFinalNorm();
 }
 
 absl::StatusOr<BoundDecoder> ReadEmbeddingAndHead(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,

@@ -14,6 +14,7 @@
 #include "model/weight_map.h"
 #include "nn/embedding.h"
 #include "nn/lm_head.h"
+#include "nn/rms_norm.h"
 
 namespace pith {
 
@@ -34,13 +35,15 @@ absl::StatusOr<BoundDecoder> BindWeights(const ArtifactReader& reader, const Dec
                                          const ComputeContext& context, const std::function<void(int64_t, int64_t)>& progress,
                                          PrepackCache* cache = nullptr);
 
-// One layer alone, on the calling thread and `context`'s pool, without its RoPE; the embedding alone; embedding and head, of which a tied
-// one is the embedding's matrix, without layers. Shapes have been checked
+// One layer alone, on the calling thread and `context`'s pool, without its RoPE; the embedding alone; the final norm alone; embedding and
+// head, of which a tied one is the embedding's matrix, without layers. Shapes have been checked
 // (CheckWeights). Errors as above.
 absl::StatusOr<DecoderLayer> ReadDecoderLayer(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
                                               const ComputeContext& context, int64_t index);
 absl::StatusOr<Embedding> ReadEmbedding(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
                                         const ComputeContext& context);
+absl::StatusOr<RmsNorm> ReadFinalNorm(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
+                                      const ComputeContext& context);
 absl::StatusOr<BoundDecoder> ReadEmbeddingAndHead(const ArtifactReader& reader, const DecoderConfig& config, const WeightMap& map,
                                                   const ComputeContext& context);
 
