@@ -1,137 +1,114 @@
 #include "compression/modifiers/rotation_solver.h"
 
-#include <algorithm>
-
 #include "base/status.h"
-#include "compression/modifiers/hadamard.h"
 
 namespace pith {
 namespace {
 
-absl::Status CheckMatrix(const MatrixView<float>& matrix, int64_t rows, int64_t cols, const std::string& name) {
-  if (matrix.rows == rows && matrix.cols == cols) return absl::OkStatus();
-  return UsageError("rotation: ", name, ": expected [", rows, ", ", cols, "], found [", matrix.rows, ", ", matrix.cols, "]");
+std::optional<uint64_t> SeedOf(const RotationOptions& options) {
+  return options.random_signs ? std::optional<uint64_t>(options.seed) : std::nullopt;
 }
 
-// `optional`: an empty one is as good.
-absl::Status CheckVector(absl::Span<const float> vector, int64_t size, bool optional, const std::string& name) {
-  if (static_cast<int64_t>(vector.size()) == size || (optional && vector.empty())) return absl::OkStatus();
-  return UsageError("rotation: ", name, ": expected ", size, " values, found ", vector.size());
+bool ReadsNorm(DecoderPart part) { return part == DecoderPart::kReader || part == DecoderPart::kValue; }
+bool WritesResidual(DecoderPart part) { return part == DecoderPart::kAttentionOutput || part == DecoderPart::kMlpOutput; }
+
+void RotateVector(const HadamardRotation& rotation, absl::Span<float> vector) {
+  std::vector<double> x(vector.begin(), vector.end());
+  rotation.Rotate(absl::MakeSpan(x));
+  for (size_t i = 0; i < x.size(); ++i) vector[i] = static_cast<float>(x[i]);
 }
-
-absl::Status CheckLayer(const DecoderConfig& config, const RotatableLayer& layer, const std::string& name) {
-  const int64_t hidden = config.hidden_size, queries = config.num_heads * config.head_dim, keys = config.num_kv_heads * config.head_dim;
-  RETURN_IF_ERROR(CheckMatrix(layer.q, queries, hidden, name + ".q"));
-  RETURN_IF_ERROR(CheckMatrix(layer.k, keys, hidden, name + ".k"));
-  RETURN_IF_ERROR(CheckMatrix(layer.v, keys, hidden, name + ".v"));
-  RETURN_IF_ERROR(CheckMatrix(layer.o, hidden, queries, name + ".o"));
-  RETURN_IF_ERROR(CheckMatrix(layer.gate, config.intermediate_size, hidden, name + ".gate"));
-  RETURN_IF_ERROR(CheckMatrix(layer.up, config.intermediate_size, hidden, name + ".up"));
-  RETURN_IF_ERROR(CheckMatrix(layer.down, hidden, config.intermediate_size, name + ".down"));
-  RETURN_IF_ERROR(CheckVector(layer.attention_norm, hidden, false, name + ".attention_norm"));
-  RETURN_IF_ERROR(CheckVector(layer.mlp_norm, hidden, false, name + ".mlp_norm"));
-  RETURN_IF_ERROR(CheckVector(layer.v_bias, keys, !config.qkv_bias, name + ".v_bias"));
-  RETURN_IF_ERROR(CheckVector(layer.o_bias, hidden, !config.o_bias, name + ".o_bias"));
-  return CheckVector(layer.down_bias, hidden, !config.mlp_bias, name + ".down_bias");
-}
-
-absl::Status CheckShapes(const DecoderConfig& config, const RotatableDecoder& weights) {
-  RETURN_IF_ERROR(CheckMatrix(weights.embedding, config.vocab_size, config.hidden_size, "embedding"));
-  RETURN_IF_ERROR(CheckMatrix(weights.head, config.vocab_size, config.hidden_size, "head"));
-  RETURN_IF_ERROR(CheckVector(weights.final_norm, config.hidden_size, false, "final_norm"));
-  if (static_cast<int64_t>(weights.layers.size()) != config.num_layers) {
-    return UsageError("rotation: expected ", config.num_layers, " layers, found ", weights.layers.size());
-  }
-  for (size_t i = 0; i < weights.layers.size(); ++i) RETURN_IF_ERROR(CheckLayer(config, weights.layers[i], absl::StrCat("layers.", i)));
-  return absl::OkStatus();
-}
-
-class DecoderRotator {
- public:
-  DecoderRotator(const DecoderConfig& config, HadamardRotation residual, ThreadPool& pool)
-      : config_(config), offset_(config.norm_weight_plus_one ? 1.0f : 0.0f), residual_(std::move(residual)), pool_(pool) {}
-
-  // Takes a norm's weights into the layers it feeds.
-  void FoldNorm(absl::Span<float> norm, std::initializer_list<MatrixView<float>> fed) const {
-    for (const MatrixView<float>& matrix : fed) {
-      pool_.ParallelFor(matrix.rows, 1, [&](int64_t begin, int64_t end, int) {
-        for (int64_t r = begin; r < end; ++r) {
-          for (int64_t c = 0; c < matrix.cols; ++c) matrix.row(r)[c] *= offset_ + norm[static_cast<size_t>(c)];
-        }
-      });
-    }
-    std::fill(norm.begin(), norm.end(), 1 - offset_);
-  }
-
-  bool IsOne(absl::Span<const float> norm) const {
-    return std::all_of(norm.begin(), norm.end(), [&](float weight) { return offset_ + weight == 1; });
-  }
-
-  // R1.
-  void RotateReaders(std::initializer_list<MatrixView<float>> readers) const {
-    for (const MatrixView<float>& matrix : readers) residual_.RotateRows(matrix, pool_);
-  }
-  void RotateWriter(MatrixView<float> matrix, absl::Span<float> bias) const {
-    residual_.RotateColumns(matrix, pool_);
-    RotateBias(residual_, bias);
-  }
-
-  // R2.
-  void RotateHeads(const RotatableLayer& layer, const HadamardRotation& rotation) const {
-    const int64_t dim = config_.head_dim;
-    for (int64_t h = 0; h < config_.num_kv_heads; ++h) {
-      rotation.RotateColumns({layer.v.row(h * dim), dim, layer.v.cols, layer.v.stride}, pool_);
-      if (!layer.v_bias.empty()) RotateBias(rotation, layer.v_bias.subspan(static_cast<size_t>(h * dim), static_cast<size_t>(dim)));
-    }
-    for (int64_t h = 0; h < config_.num_heads; ++h) {
-      rotation.RotateRows({layer.o.data + h * dim, layer.o.rows, dim, layer.o.stride}, pool_);
-    }
-  }
-
- private:
-  void RotateBias(const HadamardRotation& rotation, absl::Span<float> bias) const {
-    if (bias.empty()) return;
-    rotation.RotateRows({bias.data(), 1, static_cast<int64_t>(bias.size())}, pool_);
-  }
-
-  const DecoderConfig& config_;
-  const float offset_;  // what the config adds to norm weights
-  const HadamardRotation residual_;
-  ThreadPool& pool_;
-};
 
 }  // namespace
 
-absl::Status CheckRotatable(const DecoderConfig& config, const RotationOptions& options) {
-  if (config.post_norms) {
+DecoderRotation::DecoderRotation(const DecoderConfig& config, const RotationOptions& options)
+    : options_(options),
+      hidden_(config.hidden_size),
+      head_dim_(config.head_dim),
+      num_heads_(config.num_heads),
+      num_kv_heads_(config.num_kv_heads),
+      norm_offset_(config.norm_weight_plus_one ? 1.0f : 0.0f) {}
+
+absl::StatusOr<DecoderRotation> DecoderRotation::Create(const DecoderConfig& config, const RotationOptions& options) {
+  if (options.residual && config.post_norms) {
     return NotSupportedError("rotation: ", config.model_type, " has norms after attention and MLP, whose weights fold into no layer");
   }
-  RETURN_IF_ERROR(Annotate(HadamardRotation::Create(config.hidden_size).status(), "hidden_size"));
-  if (!options.rotate_heads) return absl::OkStatus();
-  return Annotate(HadamardRotation::Create(config.head_dim).status(), "head_dim");
+  DecoderRotation rotation(config, options);
+  if (options.residual) {
+    absl::StatusOr<HadamardRotation> residual = HadamardRotation::Create(config.hidden_size, SeedOf(options));
+    if (!residual.ok()) return Annotate(residual.status(), "hidden_size");
+    rotation.residual_ = *std::move(residual);
+  }
+  if (options.heads) RETURN_IF_ERROR(Annotate(HadamardRotation::Create(config.head_dim).status(), "head_dim"));
+  return rotation;
 }
 
-absl::StatusOr<RotationResult> RotateDecoder(const DecoderConfig& config, const RotatableDecoder& weights, const RotationOptions& options,
-                                             ThreadPool& pool) {
-  RETURN_IF_ERROR(CheckRotatable(config, options));
-  RETURN_IF_ERROR(CheckShapes(config, weights));
-  ASSIGN_OR_RETURN(HadamardRotation residual, HadamardRotation::Create(config.hidden_size, options.seed));
-  const DecoderRotator rotator(config, std::move(residual), pool);
-  const RotationResult result{.tied_embeddings = config.tie_word_embeddings && rotator.IsOne(weights.final_norm)};
-  rotator.FoldNorm(weights.final_norm, {weights.head});
-  rotator.RotateReaders({weights.embedding, weights.head});
-  for (size_t i = 0; i < weights.layers.size(); ++i) {
-    const RotatableLayer& layer = weights.layers[i];
-    rotator.FoldNorm(layer.attention_norm, {layer.q, layer.k, layer.v});
-    rotator.FoldNorm(layer.mlp_norm, {layer.gate, layer.up});
-    rotator.RotateReaders({layer.q, layer.k, layer.v, layer.gate, layer.up});
-    rotator.RotateWriter(layer.o, layer.o_bias);
-    rotator.RotateWriter(layer.down, layer.down_bias);
-    if (!options.rotate_heads) continue;
-    ASSIGN_OR_RETURN(const HadamardRotation heads, HadamardRotation::Create(config.head_dim, options.seed, i + 1));
-    rotator.RotateHeads(layer, heads);
+HadamardRotation DecoderRotation::HeadRotation(int64_t layer) const {
+  return *HadamardRotation::Create(head_dim_, SeedOf(options_), static_cast<uint64_t>(layer) + 1);  // the size was tried in Create
+}
+
+absl::Status DecoderRotation::CheckShape(DecoderPart part, absl::Span<const float> norm, const MatrixView<float>& matrix) const {
+  if (WritesResidual(part) ? matrix.rows != hidden_ : matrix.cols != hidden_) {
+    return UsageError("rotation: expected ", WritesResidual(part) ? "rows" : "columns", ": ", hidden_, ", found [", matrix.rows, ", ",
+                      matrix.cols, "]");
   }
-  return result;
+  if (part == DecoderPart::kValue && matrix.rows != num_kv_heads_ * head_dim_) {
+    return UsageError("rotation: expected ", num_kv_heads_, " heads of ", head_dim_, " rows, found ", matrix.rows);
+  }
+  if (part == DecoderPart::kAttentionOutput && matrix.cols != num_heads_ * head_dim_) {
+    return UsageError("rotation: expected ", num_heads_, " heads of ", head_dim_, " columns, found ", matrix.cols);
+  }
+  if (ReadsNorm(part) && options_.residual && static_cast<int64_t>(norm.size()) != hidden_) {
+    return UsageError("rotation: norm: expected ", hidden_, " values, found ", norm.size());
+  }
+  return absl::OkStatus();
+}
+
+void DecoderRotation::FoldNorm(absl::Span<const float> norm, MatrixView<float> matrix, ThreadPool& pool) const {
+  pool.ParallelFor(matrix.rows, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t c = 0; c < matrix.cols; ++c) matrix.row(r)[c] *= norm_offset_ + norm[static_cast<size_t>(c)];
+    }
+  });
+}
+
+absl::Status DecoderRotation::RotateMatrix(DecoderPart part, int64_t layer, absl::Span<const float> norm, MatrixView<float> matrix,
+                                           ThreadPool& pool) const {
+  RETURN_IF_ERROR(CheckShape(part, norm, matrix));
+  if (options_.residual) {
+    if (ReadsNorm(part)) FoldNorm(norm, matrix, pool);
+    WritesResidual(part) ? residual_->RotateColumns(matrix, pool) : residual_->RotateRows(matrix, pool);
+  }
+  if (!options_.heads) return absl::OkStatus();
+  if (part == DecoderPart::kValue) {
+    const HadamardRotation heads = HeadRotation(layer);
+    for (int64_t h = 0; h < num_kv_heads_; ++h) {
+      heads.RotateColumns({matrix.row(h * head_dim_), head_dim_, matrix.cols, matrix.stride}, pool);
+    }
+  } else if (part == DecoderPart::kAttentionOutput) {
+    const HadamardRotation heads = HeadRotation(layer);
+    for (int64_t h = 0; h < num_heads_; ++h) {
+      heads.RotateRows({matrix.data + h * head_dim_, matrix.rows, head_dim_, matrix.stride}, pool);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DecoderRotation::RotateBias(DecoderPart part, int64_t layer, absl::Span<float> bias) const {
+  if (!WritesResidual(part) && part != DecoderPart::kValue) return absl::OkStatus();
+  const int64_t expected = WritesResidual(part) ? hidden_ : num_kv_heads_ * head_dim_;
+  if (static_cast<int64_t>(bias.size()) != expected) {
+    return UsageError("rotation: bias: expected ", expected, " values, found ", bias.size());
+  }
+  if (WritesResidual(part)) {
+    if (options_.residual) RotateVector(*residual_, bias);
+    return absl::OkStatus();
+  }
+  if (!options_.heads) return absl::OkStatus();
+  const HadamardRotation heads = HeadRotation(layer);
+  for (int64_t h = 0; h < num_kv_heads_; ++h) {
+    RotateVector(heads, bias.subspan(static_cast<size_t>(h * head_dim_), static_cast<size_t>(head_dim_)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace pith

@@ -9,59 +9,70 @@
 // Deviations: R2 is another one in each layer, as all are drawn from a seed; embeddings are not centered (RMSNorm needs no centering);
 // no rotation at run time (their R3, R4).
 //
-// Tied embeddings: the head takes the weights of the final norm and the embedding does not, so they are one matrix no longer, unless these
-// weights are all 1. The caller passes a copy as the head and reads from the result whether it must be stored.
+// Tied embeddings: the head takes the weights of the final norm and the embedding does not, so with R1 they are one matrix no longer,
+// unless these weights are all 1.
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/thread_pool.h"
+#include "compression/modifiers/hadamard.h"
 #include "model/decoder_config.h"
 #include "tensor/tensor.h"
 
 namespace pith {
 
-// Weights of one decoder layer, borrowed and changed in place. Weights are [out, in]; a bias that the model has not is empty. Biases of q,
-// k, gate and up are not here: nothing changes them.
-struct RotatableLayer {
-  absl::Span<float> attention_norm, mlp_norm;  // [hidden]
-  MatrixView<float> q;                         // [num_heads * head_dim, hidden]
-  MatrixView<float> k, v;                      // [num_kv_heads * head_dim, hidden]
-  MatrixView<float> o;                         // [hidden, num_heads * head_dim]
-  MatrixView<float> gate, up;                  // [intermediate, hidden]
-  MatrixView<float> down;                      // [hidden, intermediate]
-  absl::Span<float> v_bias;                    // [num_kv_heads * head_dim]
-  absl::Span<float> o_bias, down_bias;         // [hidden]
-};
-
-struct RotatableDecoder {
-  MatrixView<float> embedding;   // [vocab, hidden]
-  absl::Span<float> final_norm;  // [hidden]
-  MatrixView<float> head;        // [vocab, hidden]; a copy of the embedding where these are tied
-  std::vector<RotatableLayer> layers;
-};
-
 struct RotationOptions {
+  bool residual = true;      // R1
+  bool heads = true;         // R2
+  bool random_signs = true;  // else the matrices are Hadamard's as they are, the same in each layer
   uint64_t seed = 0;         // of the signs; R1 is stream 0, R2 of layer i stream i + 1
-  bool rotate_heads = true;  // R2
+
+  friend bool operator==(const RotationOptions&, const RotationOptions&) = default;
 };
 
-struct RotationResult {
-  bool tied_embeddings = false;  // whether embedding and head are still one matrix; never when they were two before
+// What a matrix of a decoder does, which decides what it is multiplied by. Weights are [out, in].
+enum class DecoderPart {
+  kEmbedding,        // [vocab, hidden]: W R1
+  kReader,           // q, k, gate, up, head [.., hidden]: W diag(g) R1
+  kValue,            // v [num_kv_heads * head_dim, hidden]: R2^T W diag(g) R1, bias R2
+  kAttentionOutput,  // o [hidden, num_heads * head_dim]: R1^T W R2, bias R1
+  kMlpOutput,        // down [hidden, ..]: R1^T W, bias R1
 };
 
-// Whether a decoder of this kind can be rotated. Errors: kUnimplemented for norms after attention or MLP (Gemma 3), whose weights act
-// between a rotated output and the residual stream, and for sizes without a Hadamard matrix.
-absl::Status CheckRotatable(const DecoderConfig& config, const RotationOptions& options);
+// Thread-safe.
+class DecoderRotation {
+ public:
+  // Errors: kUnimplemented for norms after attention or MLP (Gemma 3), whose weights act between a rotated output and the residual stream
+  // (with R1), and for sizes without a Hadamard matrix.
+  static absl::StatusOr<DecoderRotation> Create(const DecoderConfig& config, const RotationOptions& options);
 
-// Norm weights become 1 (0 where the config adds one to them). All arithmetic is f64; every weight is rounded to f32 at most three times.
-// Same bits for any number of threads. Errors, before anything is changed: those of CheckRotatable, kInvalidArgument for shapes that do
-// not fit `config`.
-absl::StatusOr<RotationResult> RotateDecoder(const DecoderConfig& config, const RotatableDecoder& weights, const RotationOptions& options,
-                                             ThreadPool& pool);
+  const RotationOptions& options() const { return options_; }
+
+  // `matrix` of `layer` (0 outside the layers) in place. `norm` [hidden]: the weights, as stored, of the norm that a kReader or kValue
+  // reads from; folded in with R1, and unused otherwise. Arithmetic is f64; every weight is rounded to f32 at most three times. Same bits
+  // for any number of threads. Errors, before anything is changed: kInvalidArgument for a shape that does not fit the decoder.
+  absl::Status RotateMatrix(DecoderPart part, int64_t layer, absl::Span<const float> norm, MatrixView<float> matrix,
+                            ThreadPool& pool) const;
+  // The bias [out] of such a matrix in place; those of embedding and readers stay as they are. Errors as above.
+  absl::Status RotateBias(DecoderPart part, int64_t layer, absl::Span<float> bias) const;
+
+  // The stored weight of a norm that multiplies by one: what folding leaves.
+  float unit_norm_weight() const { return 1 - norm_offset_; }
+
+ private:
+  DecoderRotation(const DecoderConfig& config, const RotationOptions& options);
+  HadamardRotation HeadRotation(int64_t layer) const;
+  absl::Status CheckShape(DecoderPart part, absl::Span<const float> norm, const MatrixView<float>& matrix) const;
+  void FoldNorm(absl::Span<const float> norm, MatrixView<float> matrix, ThreadPool& pool) const;
+
+  RotationOptions options_;
+  int64_t hidden_, head_dim_, num_heads_, num_kv_heads_;
+  float norm_offset_;                         // what the config adds to norm weights
+  std::optional<HadamardRotation> residual_;  // R1; nullopt: none
+};
 
 }  // namespace pith

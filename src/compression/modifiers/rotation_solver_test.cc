@@ -7,9 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "model/decoder_model.h"
+#include "compression/test_difference.h"
 #include "model/synthetic_artifact.h"
-#include "model/test_sequence.h"
 
 namespace pith {
 namespace {
@@ -52,24 +51,34 @@ struct FloatWeights {
   }
   absl::Span<float> Vec(const std::string& name) { return values.contains(name) ? absl::MakeSpan(values.at(name)) : absl::Span<float>(); }
 
-  RotatableDecoder Rotatable() {
-    RotatableDecoder decoder{.embedding = Matrix("model.embed_tokens"), .final_norm = Vec("model.norm.weight"), .head = Matrix("lm_head")};
+  // The whole model.
+  absl::Status Rotate(const RotationOptions& options, ThreadPool& pool) {
+    ASSIGN_OR_RETURN(const DecoderRotation rotation, DecoderRotation::Create(config, options));
+    const auto rotate = [&](const std::string& module, DecoderPart part, int64_t layer = 0, const std::string& norm = "") -> absl::Status {
+      const absl::Span<float> bias = Vec(module + ".bias");
+      if (!bias.empty()) RETURN_IF_ERROR(rotation.RotateBias(part, layer, bias));
+      return rotation.RotateMatrix(part, layer, Vec(norm + ".weight"), Matrix(module), pool);
+    };
+    RETURN_IF_ERROR(rotate("model.embed_tokens", DecoderPart::kEmbedding));
+    RETURN_IF_ERROR(rotate("lm_head", DecoderPart::kReader, 0, "model.norm"));
     for (int64_t i = 0; i < config.num_layers; ++i) {
       const std::string layer = absl::StrCat("model.layers.", i, "."), attention = layer + "self_attn.", mlp = layer + "mlp.";
-      decoder.layers.push_back({.attention_norm = Vec(layer + "input_layernorm.weight"),
-                                .mlp_norm = Vec(layer + "post_attention_layernorm.weight"),
-                                .q = Matrix(attention + "q_proj"),
-                                .k = Matrix(attention + "k_proj"),
-                                .v = Matrix(attention + "v_proj"),
-                                .o = Matrix(attention + "o_proj"),
-                                .gate = Matrix(mlp + "gate_proj"),
-                                .up = Matrix(mlp + "up_proj"),
-                                .down = Matrix(mlp + "down_proj"),
-                                .v_bias = Vec(attention + "v_proj.bias"),
-                                .o_bias = Vec(attention + "o_proj.bias"),
-                                .down_bias = Vec(mlp + "down_proj.bias")});
+      for (const char* part : {"q_proj", "k_proj"}) {
+        RETURN_IF_ERROR(rotate(attention + part, DecoderPart::kReader, i, layer + "input_layernorm"));
+      }
+      RETURN_IF_ERROR(rotate(attention + "v_proj", DecoderPart::kValue, i, layer + "input_layernorm"));
+      RETURN_IF_ERROR(rotate(attention + "o_proj", DecoderPart::kAttentionOutput, i));
+      for (const char* part : {"gate_proj", "up_proj"}) {
+        RETURN_IF_ERROR(rotate(mlp + part, DecoderPart::kReader, i, layer + "post_attention_layernorm"));
+      }
+      RETURN_IF_ERROR(rotate(mlp + "down_proj", DecoderPart::kMlpOutput, i));
     }
-    return decoder;
+    for (auto& [name, norm] : values) {
+      if (options.residual && absl::StrContains(name, "norm") && !absl::StrContains(name, "self_attn")) {
+        std::fill(norm.begin(), norm.end(), rotation.unit_norm_weight());
+      }
+    }
+    return absl::OkStatus();
   }
 
   DecoderConfig config;
@@ -174,15 +183,6 @@ class PlainDecoder {
   std::vector<Vector> pending_;  // outputs of attention; tokens after still read the inputs
 };
 
-template <typename A, typename B> double RelativeDifference(const A& a, const B& b) {
-  double difference = 0, scale = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
-    scale += std::pow(static_cast<double>(a[i]), 2);
-  }
-  return std::sqrt(difference / scale);
-}
-
 // A weight is rounded to f32 three times, by 3e-8 of itself, and passes through two layers.
 TEST(RotationSolverTest, ThePlainModelComputesTheSame) {
   ThreadPool pool(2);
@@ -193,48 +193,52 @@ TEST(RotationSolverTest, ThePlainModelComputesTheSame) {
       FloatWeights weights(*SyntheticArtifact::Random(config, 1));
       const Vector before = PlainDecoder(weights).Run(kTokens);
       const std::vector<float> q_before = weights.values.at("model.layers.1.self_attn.q_proj.weight");
-      const auto result = RotateDecoder(weights.config, weights.Rotatable(), {.seed = 5}, pool);
-      ASSERT_TRUE(result.ok()) << result.status();
-      EXPECT_FALSE(result->tied_embeddings);
+      ASSERT_TRUE(weights.Rotate({.seed = 5}, pool).ok());
       EXPECT_LT(RelativeDifference(before, PlainDecoder(weights).Run(kTokens)), 1e-6);
       EXPECT_GT(RelativeDifference(q_before, weights.values.at("model.layers.1.self_attn.q_proj.weight")), 0.5);
-      for (const auto& [name, values] : weights.values) {
-        if (!absl::StrContains(name, "norm")) continue;
-        EXPECT_THAT(values, testing::Each(1.0f)) << name;
-      }
     }
   }
 }
 
-// R2 alone is seen in v and o only, and without it they differ by R1 alone.
-TEST(RotationSolverTest, HeadsAreRotatedWhenAsked) {
+// R2 is seen in v and o only, R1 alone computes the same, and so does R2 alone, which leaves all else as it is.
+TEST(RotationSolverTest, EachRotationIsDoneWhenAsked) {
   ThreadPool pool(1);
-  FloatWeights with(*SyntheticArtifact::Random(TinyConfig("llama", false), 2)), without = with;
-  const Vector before = PlainDecoder(with).Run(kTokens);
-  ASSERT_TRUE(RotateDecoder(with.config, with.Rotatable(), {.seed = 5}, pool).ok());
-  ASSERT_TRUE(RotateDecoder(without.config, without.Rotatable(), {.seed = 5, .rotate_heads = false}, pool).ok());
-  EXPECT_LT(RelativeDifference(before, PlainDecoder(without).Run(kTokens)), 1e-6);
-  for (const auto& [name, values] : with.values) {
+  const FloatWeights original(*SyntheticArtifact::Random(TinyConfig("llama", false), 2));
+  FloatWeights both = original, residual = original, heads = original;
+  const Vector before = PlainDecoder(both).Run(kTokens);
+  ASSERT_TRUE(both.Rotate({.seed = 5}, pool).ok());
+  ASSERT_TRUE(residual.Rotate({.heads = false, .seed = 5}, pool).ok());
+  ASSERT_TRUE(heads.Rotate({.residual = false, .seed = 5}, pool).ok());
+  EXPECT_LT(RelativeDifference(before, PlainDecoder(residual).Run(kTokens)), 1e-6);
+  EXPECT_LT(RelativeDifference(before, PlainDecoder(heads).Run(kTokens)), 1e-6);
+  for (const auto& [name, values] : both.values) {
     const bool differs = absl::StrContains(name, "v_proj") || absl::StrContains(name, "o_proj");
-    EXPECT_EQ(values != without.values.at(name), differs) << name;
+    EXPECT_EQ(values != residual.values.at(name), differs) << name;
+    EXPECT_EQ(heads.values.at(name) != original.values.at(name), differs) << name;
   }
 }
 
-TEST(RotationSolverTest, EmbeddingsStayTiedOnlyWithoutWeightsInTheFinalNorm) {
+// Without signs all layers share Hadamard's own matrix, and no seed changes it.
+TEST(RotationSolverTest, SignsAreDrawnWhenAsked) {
   ThreadPool pool(1);
-  FloatWeights weights(*SyntheticArtifact::Random(TinyConfig("llama", true), 3));
-  std::fill(weights.values.at("model.norm.weight").begin(), weights.values.at("model.norm.weight").end(), 1.0f);
-  const auto result = RotateDecoder(weights.config, weights.Rotatable(), {}, pool);
-  ASSERT_TRUE(result.ok());
-  EXPECT_TRUE(result->tied_embeddings);
-  EXPECT_EQ(weights.values.at("lm_head.weight"), weights.values.at("model.embed_tokens.weight"));
+  const FloatWeights original(*SyntheticArtifact::Random(TinyConfig("llama", false), 2));
+  FloatWeights plain = original, other_seed = original, random = original, other_random = original;
+  const Vector before = PlainDecoder(plain).Run(kTokens);
+  ASSERT_TRUE(plain.Rotate({.random_signs = false, .seed = 5}, pool).ok());
+  ASSERT_TRUE(other_seed.Rotate({.random_signs = false, .seed = 6}, pool).ok());
+  ASSERT_TRUE(random.Rotate({.seed = 5}, pool).ok());
+  ASSERT_TRUE(other_random.Rotate({.seed = 6}, pool).ok());
+  EXPECT_EQ(plain.values, other_seed.values);
+  EXPECT_NE(plain.values, random.values);
+  EXPECT_NE(other_random.values, random.values);
+  EXPECT_LT(RelativeDifference(before, PlainDecoder(plain).Run(kTokens)), 1e-6);
 }
 
 TEST(RotationSolverTest, SameBitsForAnyNumberOfThreads) {
   ThreadPool one(1), three(3);
   FloatWeights a(*SyntheticArtifact::Random(TinyConfig("qwen2", false), 4)), b = a;
-  ASSERT_TRUE(RotateDecoder(a.config, a.Rotatable(), {.seed = 1}, one).ok());
-  ASSERT_TRUE(RotateDecoder(b.config, b.Rotatable(), {.seed = 1}, three).ok());
+  ASSERT_TRUE(a.Rotate({.seed = 1}, one).ok());
+  ASSERT_TRUE(b.Rotate({.seed = 1}, three).ok());
   EXPECT_EQ(a.values, b.values);
 }
 
@@ -248,70 +252,44 @@ TEST(RotationSolverTest, OutlierChannelsVanish) {
     return std::fabs(*std::max_element(embedding.begin(), embedding.end(), [](float a, float b) { return std::fabs(a) < std::fabs(b); }));
   };
   EXPECT_EQ(largest(), 40);
-  ASSERT_TRUE(RotateDecoder(weights.config, weights.Rotatable(), {}, pool).ok());
+  ASSERT_TRUE(weights.Rotate({}, pool).ok());
   EXPECT_LT(largest(), 40 / std::sqrt(48.0) + 1);
-}
-
-// The model module computes dense layers in bf16: both models are off by about the same few parts in a thousand per layer.
-TEST(RotationSolverTest, TheModelModuleAgreesWithinItsRounding) {
-  ThreadPool pool(2);
-  for (const char* model_type : {"llama", "qwen2", "qwen3"}) {
-    const auto artifact = SyntheticArtifact::Random(TinyConfig(model_type, true), 7);
-    const auto logits = [&](const SyntheticArtifact& source) {
-      auto model = DecoderModel::Load(source, {.pool = &pool});
-      CHECK(model.ok());
-      TestCache cache(**model, 4);
-      BlockTable table;
-      return AppendTokens(**model, cache, table, kTokens);
-    };
-    const std::vector<float> before = logits(*artifact);
-    FloatWeights weights(*artifact);
-    const auto result = RotateDecoder(weights.config, weights.Rotatable(), {.seed = 9}, pool);
-    ASSERT_TRUE(result.ok()) << result.status();
-    artifact->mutable_config()["tie_word_embeddings"] = result->tied_embeddings;
-    for (const auto& [name, values] : weights.values) artifact->Set(name, weights.shapes.at(name), values);
-    EXPECT_LT(RelativeDifference(before, logits(*artifact)), 0.03) << model_type;
-    // One matrix left as it was is a different model.
-    const auto original = SyntheticArtifact::Random(TinyConfig(model_type, true), 7);
-    FloatWeights dense(*original);
-    const std::string left_out = "model.layers.0.mlp.down_proj.weight";
-    artifact->Set(left_out, dense.shapes.at(left_out), dense.values.at(left_out));
-    EXPECT_GT(RelativeDifference(before, logits(*artifact)), 0.2) << model_type;
-  }
 }
 
 TEST(RotationSolverTest, Errors) {
   ThreadPool pool(1);
   Json gemma = TinyConfig("gemma3_text", true);
   gemma.update({{"query_pre_attn_scalar", 16}, {"sliding_window", 4}, {"sliding_window_pattern", 2}});
-  const absl::Status norms = CheckRotatable(*ParseDecoderConfig(gemma), {});
+  const absl::Status norms = DecoderRotation::Create(*ParseDecoderConfig(gemma), {}).status();
   EXPECT_TRUE(absl::IsUnimplemented(norms));
   EXPECT_THAT(norms.message(), HasSubstr("norms after attention and MLP"));
+  EXPECT_TRUE(DecoderRotation::Create(*ParseDecoderConfig(gemma), {.residual = false}).ok());
   DecoderConfig config = *ParseDecoderConfig(TinyConfig("llama", false));
   config.hidden_size = 50;
-  EXPECT_THAT(CheckRotatable(config, {}).message(), HasSubstr("hidden_size: rotation: expected a size of 2^k"));
+  EXPECT_THAT(DecoderRotation::Create(config, {}).status().message(), HasSubstr("hidden_size: rotation: expected a size of 2^k"));
   config.hidden_size = 48;
   config.head_dim = 50;
-  EXPECT_THAT(CheckRotatable(config, {}).message(), HasSubstr("head_dim"));
-  EXPECT_TRUE(CheckRotatable(config, {.rotate_heads = false}).ok());
+  EXPECT_THAT(DecoderRotation::Create(config, {}).status().message(), HasSubstr("head_dim"));
+  EXPECT_TRUE(DecoderRotation::Create(config, {.heads = false}).ok());
 
   FloatWeights weights(*SyntheticArtifact::Random(TinyConfig("llama", false), 1));
   const auto values = weights.values;
-  const auto refused = [&](const RotatableDecoder& decoder) {
-    const absl::Status status = RotateDecoder(weights.config, decoder, {}, pool).status();
+  const DecoderRotation rotation = *DecoderRotation::Create(weights.config, {});
+  const auto refused = [&](DecoderPart part, const std::string& module, const std::string& norm) {
+    const absl::Status status = rotation.RotateMatrix(part, 0, weights.Vec(norm), weights.Matrix(module), pool);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_EQ(weights.values, values);
     return std::string(status.message());
   };
-  RotatableDecoder decoder = weights.Rotatable();
-  decoder.layers[1].o = decoder.layers[1].q;
-  EXPECT_THAT(refused(decoder), HasSubstr("layers.1.o: expected [48, 64], found [64, 48]"));
-  decoder = weights.Rotatable();
-  decoder.layers.pop_back();
-  EXPECT_THAT(refused(decoder), HasSubstr("expected 2 layers, found 1"));
-  decoder = weights.Rotatable();
-  decoder.final_norm = decoder.final_norm.subspan(1);
-  EXPECT_THAT(refused(decoder), HasSubstr("final_norm: expected 48 values, found 47"));
+  const std::string norm = "model.norm.weight", q = "model.layers.0.self_attn.q_proj", o = "model.layers.0.self_attn.o_proj";
+  EXPECT_THAT(refused(DecoderPart::kReader, o, norm), HasSubstr("expected columns: 48, found [48, 64]"));
+  EXPECT_THAT(refused(DecoderPart::kMlpOutput, q, ""), HasSubstr("expected rows: 48, found [64, 48]"));
+  EXPECT_THAT(refused(DecoderPart::kValue, q, norm), HasSubstr("expected 2 heads of 16 rows, found 64"));
+  EXPECT_THAT(refused(DecoderPart::kAttentionOutput, "model.layers.0.mlp.down_proj", ""),
+              HasSubstr("expected 4 heads of 16 columns, found 40"));
+  EXPECT_THAT(refused(DecoderPart::kReader, q, ""), HasSubstr("norm: expected 48 values, found 0"));
+  std::vector<float> bias(47);
+  EXPECT_THAT(rotation.RotateBias(DecoderPart::kMlpOutput, 0, absl::MakeSpan(bias)).message(), HasSubstr("expected 48 values, found 47"));
 }
 
 }  // namespace
