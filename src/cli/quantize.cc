@@ -229,7 +229,8 @@ CommandFunction SetupQuantize(CLI::App& app) {
       "model itself)");
   app.add_option("--quantize-embeddings", options->embeddings,
                  "scheme of the embedding, and of the head where it is tied: W8A16, W4A16, ... (default: left as it is)");
-  app.add_option("--quantize-head", options->head, "scheme of a head that is not tied (default: left as it is)");
+  app.add_option("--quantize-head", options->head,
+                 "scheme of a head that is not tied, or no longer after a rotation (default: left as it is)");
   app.add_option("--kv-cache", options->kv_cache,
                  absl::StrCat("what the artifact declares of its KV cache: ", KvCacheNames(),
                               " (default: nothing; with --scheme BF16 the weights stay as they are)"));

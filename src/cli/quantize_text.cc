@@ -1,10 +1,13 @@
 #include "cli/quantize_text.h"
 
+#include <algorithm>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/check.h"
 #include "base/status.h"
 #include "cli/command.h"
 
@@ -45,6 +48,16 @@ std::string DescribeKvCache(const Recipe& recipe) {
   return recipe.kv_cache.has_value() ? absl::StrCat("; KV cache declared ", DescribeInput(recipe.kv_cache->args)) : "";
 }
 
+// ", with a head that ...": what a rotation adds to the bytes.
+std::string DescribeUntiedHead(const CompressionPlan& plan) {
+  if (plan.untied_head_bytes == 0) return "";
+  const auto head = std::find_if(plan.modules.begin(), plan.modules.end(),
+                                 [](const PlannedModule& module) { return absl::EndsWith(module.name, "lm_head"); });
+  CHECK(head != plan.modules.end());
+  return absl::StrCat(", with a head that was tied to the embedding and takes ", HumanBytes(TotalBytes(head->tensors)), " in ",
+                      head->quantized ? head->scheme.name : DTypeName(plan.model_dtype), " as a matrix of its own");
+}
+
 }  // namespace
 
 std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
@@ -58,11 +71,11 @@ std::string DescribePlan(const CompressionPlan& plan, const Recipe& recipe) {
     return absl::StrFormat("%s kept in %s%s; %s -> %s of tensors\n", Plural(kept, "tensor"), DTypeName(plan.model_dtype),
                            DescribeKvCache(recipe), HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes));
   }
-  return absl::StrFormat("%s by %s: %s (%.1f M weights) in %s%s%s; %s kept in %s%s; %s -> %s of tensors\n", recipe.scheme.name,
+  return absl::StrFormat("%s by %s: %s (%.1f M weights) in %s%s%s; %s kept in %s%s; %s -> %s of tensors%s\n", recipe.scheme.name,
                          recipe.method, Plural(quantized, recipe.overrides.empty() ? "linear layer" : "module"),
                          static_cast<double>(weights) / 1e6, DescribeScales(plan.args, recipe), DescribeActivations(recipe.scheme),
                          DescribeOverrides(plan, recipe), Plural(kept, "other tensor"), DTypeName(plan.model_dtype),
-                         DescribeKvCache(recipe), HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes));
+                         DescribeKvCache(recipe), HumanBytes(plan.input_bytes), HumanBytes(plan.output_bytes), DescribeUntiedHead(plan));
 }
 
 // Of LLM_INT8: where its outlier columns come from.
@@ -80,8 +93,11 @@ OrderedJson PlanJson(const CompressionPlan& plan) {
                        {"shape", std::vector<int64_t>(spec.shape.begin(), spec.shape.end())},
                        {"bytes", NumElements(spec.shape) * ByteSize(spec.dtype)}});
   }
-  return {
-      {"input_bytes", plan.input_bytes}, {"output_bytes", plan.output_bytes}, {"group_size", plan.args.group_size}, {"tensors", tensors}};
+  return {{"input_bytes", plan.input_bytes},
+          {"output_bytes", plan.output_bytes},
+          {"untied_head_bytes", plan.untied_head_bytes},
+          {"group_size", plan.args.group_size},
+          {"tensors", tensors}};
 }
 
 std::string PlanTable(const CompressionPlan& plan) {

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "compression/bit_allocation.h"
 #include "compression/overlay_reader.h"
+#include "compression/rotated_reader.h"
 #include "compression/scaled_layer.h"
 #include "compression/stage.h"
 #include "model/layerwise_model.h"
@@ -262,17 +263,19 @@ absl::StatusOr<AllocatedRecipe> AllocateRecipe(const ArtifactReader& reader, con
                                                const std::function<absl::Status(int64_t, int64_t)>& progress) {
   RETURN_IF_ERROR(CheckBudgetScheme(recipe));
   ASSIGN_OR_RETURN(const CompressionPlan plan, PlanCompression(reader, recipe));
+  ASSIGN_OR_RETURN(const std::unique_ptr<RotatedReader> rotated, OpenRotated(reader, recipe.rotation, pool));
+  const ArtifactReader& source = rotated != nullptr ? *rotated : reader;
   std::vector<ModuleSet> sets = ModuleSets(plan);
   std::erase_if(sets, [&](const ModuleSet& set) { return set.modules.front()->scheme.name != recipe.scheme.name; });
   int64_t weights = 0;
   for (const ModuleSet& set : sets) {
     for (const PlannedModule* module : set.modules) weights += module->out * module->in;
   }
-  ASSIGN_OR_RETURN(const std::vector<SetLoss> losses, MeasureSensitivities(reader, sets, data, options, pool, progress));
+  ASSIGN_OR_RETURN(const std::vector<SetLoss> losses, MeasureSensitivities(source, sets, data, options, pool, progress));
   std::vector<AllocationItem> items;
   std::vector<Candidates> candidates;
   for (size_t i = 0; i < sets.size(); ++i) {
-    ASSIGN_OR_RETURN(Candidates found, ListCandidates(reader, sets[i], losses[i], pool));
+    ASSIGN_OR_RETURN(Candidates found, ListCandidates(source, sets[i], losses[i], pool));
     items.push_back(found.item);
     candidates.push_back(std::move(found));
   }

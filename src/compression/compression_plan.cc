@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compression/kv_cache_scales.h"
+#include "compression/rotated_reader.h"
 #include "model/architectures/architecture.h"
 #include "model/decoder_config.h"
 #include "model/weight_check.h"
@@ -204,23 +205,8 @@ absl::Status PlanKvCache(const ArtifactReader& reader, const DecoderConfig& deco
   return absl::OkStatus();
 }
 
-}  // namespace
-
-int64_t TotalBytes(const std::vector<TensorSpec>& tensors) {
-  int64_t bytes = 0;
-  for (const TensorSpec& tensor : tensors) bytes += NumElements(tensor.shape) * ByteSize(tensor.dtype);
-  return bytes;
-}
-
-absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, const Recipe& recipe) {
-  if (reader.format() != "huggingface") {
-    return NotSupportedError(reader.path(), ": expected a dense Hugging Face directory, found ", reader.format(),
-                             "; pith convert IN -o OUT makes one");
-  }
-  const absl::StatusOr<DecoderConfig> decoder = ParseDecoderConfig(reader.config());
-  if (!decoder.ok()) return Annotate(decoder.status(), reader.path());
-  RETURN_IF_ERROR(Annotate(CheckWeights(reader, *decoder), reader.path()));
-  CompressionPlan plan;
+// Everything but what rotating adds.
+absl::Status PlanModules(const ArtifactReader& reader, const DecoderConfig& decoder, const Recipe& recipe, CompressionPlan& plan) {
   ASSIGN_OR_RETURN(plan.model_dtype, ModelDType(reader, reader.WeightNames()));
   ASSIGN_OR_RETURN(QuantizationConfig targets, UnresolvedConfig(recipe));
   std::vector<size_t> groups;
@@ -245,8 +231,46 @@ absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, co
     plan.output_bytes += TotalBytes(module.tensors);
   }
   RETURN_IF_ERROR(ListPlainTensors(reader, plan));
-  if (recipe.kv_cache.has_value()) RETURN_IF_ERROR(PlanKvCache(reader, *decoder, *recipe.kv_cache, plan));
+  if (recipe.kv_cache.has_value()) RETURN_IF_ERROR(PlanKvCache(reader, decoder, *recipe.kv_cache, plan));
   plan.output_bytes += TotalBytes(plan.plain_tensors) + TotalBytes(plan.kv_scales);
+  return absl::OkStatus();
+}
+
+// The recipe with "lm_head" ignored where the head is the embedding even so: a recipe that rotates counts on a head of its own, and readers
+// look for a tied one in the list.
+Recipe WithTiedHeadIgnored(const RotatedReader& rotated, Recipe recipe) {
+  const bool tied = ParseDecoderConfig(rotated.config())->tie_word_embeddings;
+  const bool listed = std::find(recipe.ignore.begin(), recipe.ignore.end(), "lm_head") != recipe.ignore.end();
+  if (tied && !listed) recipe.ignore.push_back("lm_head");
+  return recipe;
+}
+
+}  // namespace
+
+int64_t TotalBytes(const std::vector<TensorSpec>& tensors) {
+  int64_t bytes = 0;
+  for (const TensorSpec& tensor : tensors) bytes += NumElements(tensor.shape) * ByteSize(tensor.dtype);
+  return bytes;
+}
+
+absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, const Recipe& recipe) {
+  if (reader.format() != "huggingface") {
+    return NotSupportedError(reader.path(), ": expected a dense Hugging Face directory, found ", reader.format(),
+                             "; pith convert IN -o OUT makes one");
+  }
+  const absl::StatusOr<DecoderConfig> decoder = ParseDecoderConfig(reader.config());
+  if (!decoder.ok()) return Annotate(decoder.status(), reader.path());
+  RETURN_IF_ERROR(Annotate(CheckWeights(reader, *decoder), reader.path()));
+  ThreadPool alone(1);  // only headers are read, and the final norm
+  ASSIGN_OR_RETURN(const std::unique_ptr<RotatedReader> rotated, OpenRotated(reader, recipe.rotation, alone));
+  CompressionPlan plan;
+  if (rotated == nullptr) {
+    RETURN_IF_ERROR(PlanModules(reader, *decoder, recipe, plan));
+    return plan;
+  }
+  plan.untied_head_bytes = rotated->untied_head_bytes();
+  RETURN_IF_ERROR(PlanModules(*rotated, *decoder, WithTiedHeadIgnored(*rotated, recipe), plan));
+  plan.input_bytes -= plan.untied_head_bytes;
   return plan;
 }
 

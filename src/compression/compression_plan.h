@@ -36,6 +36,7 @@ struct CompressionPlan {
   std::vector<TensorSpec> plain_tensors;      // biases and the like, copied
   std::vector<TensorSpec> kv_scales;          // of a KV cache with static scales
   int64_t input_bytes = 0, output_bytes = 0;  // of tensors
+  int64_t untied_head_bytes = 0;              // of the head in model_dtype, where rotating makes it a matrix of its own
 };
 
 // Declares that the outliers of LLM_INT8 are columns which calibration finds, and whether there is anything to declare. Their tensors are
@@ -50,9 +51,9 @@ std::vector<TensorSpec> PlannedTensors(const CompressionPlan& plan);
 int64_t TotalBytes(const std::vector<TensorSpec>& tensors);
 
 // Reads headers only. Errors: kUnimplemented for a source that is quantized or no Hugging Face directory, or an unknown architecture;
-// kUnimplemented for rows that are not of whole blocks; kInvalidArgument for a group size that does not divide, a recipe that quantizes
-// nothing, an entry of recipe.ignore (beside lm_head) or a target of recipe.overrides that matches no module, or entries that match only a
-// part of q/k/v or gate/up.
+// kUnimplemented for rows that are not of whole blocks, and for a model that cannot be rotated where the method rotates; kInvalidArgument
+// for a group size that does not divide, a recipe that quantizes nothing, an entry of recipe.ignore (beside lm_head) or a target of
+// recipe.overrides that matches no module, or entries that match only a part of q/k/v or gate/up.
 absl::StatusOr<CompressionPlan> PlanCompression(const ArtifactReader& reader, const Recipe& recipe);
 
 }  // namespace pith

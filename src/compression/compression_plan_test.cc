@@ -119,6 +119,27 @@ TEST(CompressionPlanTest, AHeadOfItsOwnIsQuantizedWhenAsked) {
   }
 }
 
+// A tied one is coded by the method for what reaches the head, one that is only looked up is rounded to nearest.
+TEST(CompressionPlanTest, AnEmbeddingIsCodedAsAHeadWhereItIsOne) {
+  CalibrationData data{.files = {"test"}};
+  data.sequences = {{1, 5, 9, 2, 77, 30, 30, 4}, {8, 100, 3, 64, 65, 66, 12, 0}};
+  data.domain_tokens["test"] = data.num_tokens();
+  for (const auto& [model, tied] : {std::pair{"llama_yarn_bias", true}, {"qwen2_window", false}}) {
+    const auto reader = OpenGolden(model);
+    auto recipe = MakeRecipe("W4A16", "gptq", "auto", {}, /*clip_search=*/true, 0);
+    ASSERT_TRUE(recipe.ok() && QuantizeEmbeddings("W4A16", "auto", *recipe).ok());
+    ScratchDirectory scratch;
+    ThreadPool pool(1);
+    const auto report = Compress(*reader, *recipe, scratch.File("out"), pool, {.pith_version = "test", .calibration = &data});
+    ASSERT_TRUE(report.ok()) << report.status();
+    for (const LayerReport& layer : report->layers) {
+      if (layer.name == "model.embed_tokens") {
+        EXPECT_EQ(layer.output_error_vs_rtn > 0, tied) << model;
+      }
+    }
+  }
+}
+
 TEST(CompressionPlanTest, RefusesSchemesThatAModuleHasNoUseFor) {
   const auto reader = OpenGolden("llama_llama3");
   Recipe recipe = MakeTestRecipe("W4A16");

@@ -131,6 +131,13 @@ OrderedJson ToJson(const ScaledInputReport& report) {
   return {{"input", report.input}, {"choice", report.choice}, {"error_ratio", report.error_ratio}};
 }
 
+OrderedJson ToJson(const RotationReport& report) {
+  return {{"residual", report.options.residual},
+          {"heads", report.options.heads},
+          {"random_signs", report.options.random_signs},
+          {"untied_head_bytes", report.untied_head_bytes}};
+}
+
 OrderedJson ToJson(const KvScaleReport& report) {
   OrderedJson json = {{"name", report.name}};
   for (const auto& [key, list] : kKvScaleLists) json[key] = report.*list;
@@ -165,6 +172,7 @@ OrderedJson ToJson(const CompressionReport& report, bool run) {
     json["phases"] = ToJson(report.phases);
   }
   json["warnings"] = report.Warnings();
+  json["rotation"] = report.rotation.has_value() ? ToJson(*report.rotation) : OrderedJson(nullptr);
   json["blocks"] = ToJson(report.blocks);
   if (!report.sensitivities.empty()) json["sensitivities"] = ToJson(report.sensitivities);
   json["scaled_inputs"] = ToJson(report.scaled_inputs);

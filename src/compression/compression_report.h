@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "absl/types/span.h"
 #include "base/json.h"
 #include "base/resource_use.h"
+#include "compression/modifiers/rotation_solver.h"
 #include "quantization/quantized_tensor.h"
 #include "tensor/tensor.h"
 
@@ -58,6 +60,12 @@ struct ScaledInputReport {
   double error_ratio = 1.0;  // the method's own measure over that without scales
 };
 
+// How the model was rotated before.
+struct RotationReport {
+  RotationOptions options;
+  int64_t untied_head_bytes = 0;  // of the head in the model's dtype, which was tied and is a matrix of its own now
+};
+
 // Static scales of the keys and values that one layer puts into the cache.
 struct KvScaleReport {
   std::string name;                               // "model.layers.3.self_attn"
@@ -85,6 +93,7 @@ struct PhaseUse {
 ResourceUse TotalUse(absl::Span<const PhaseUse> phases);
 
 struct CompressionReport {
+  std::optional<RotationReport> rotation;
   std::vector<LayerReport> layers;
   std::vector<ScaledInputReport> scaled_inputs;
   std::vector<BlockReport> blocks;                  // empty without calibration data
@@ -108,6 +117,7 @@ OrderedJson ToJson(const BlockReport& report);
 OrderedJson ToJson(const ScaledInputReport& report);
 OrderedJson ToJson(const KvScaleReport& report);
 OrderedJson ToJson(const SensitivityReport& report);
+OrderedJson ToJson(const RotationReport& report);
 OrderedJson ToJson(const PhaseUse& phase);
 OrderedJson ToJson(const ResourceUse& use);
 // `run`: also what differs from run to run with the same result, times and memory.

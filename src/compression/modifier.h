@@ -1,9 +1,10 @@
 // The parts of a quantization method as a pipeline sees them: hooks here, pure mathematics in a solver beside each.
 //
-// A method is an optional InputScaler and a WeightQuantizer. A pipeline drives them from one thread, decoder layer by decoder layer:
-// BeginLayer of both; for each input that can be scaled, Search with the modules that read it; then Quantize for each linear module, whose
-// weights and statistics have been scaled by then. Statistics are collected once, by the pipeline, at the level the parts need. Either
-// part may use the pool, and must give the same bits for any number of threads.
+// A method is a rotation of the whole model (rotated_reader.h) or none, an optional InputScaler and a WeightQuantizer. A pipeline drives
+// the last two from one thread, decoder layer by decoder layer: BeginLayer of both; for each input that can be scaled, Search with the
+// modules that read it; then Quantize for each linear module, whose weights and statistics have been scaled by then. Statistics are
+// collected once, by the pipeline, at the level the parts need. Either part may use the pool, and must give the same bits for any number of
+// threads.
 #pragma once
 
 #include <memory>
@@ -75,6 +76,7 @@ class InputScaler {
 struct MethodRow {
   absl::string_view name;  // "awq+gptq"
   absl::string_view summary;
+  bool rotates;  // the model, before all else
   // Null: the method scales nothing. Both may refuse the recipe.
   absl::StatusOr<std::unique_ptr<InputScaler>> (*make_scaler)(const Recipe& recipe);
   absl::StatusOr<std::unique_ptr<WeightQuantizer>> (*make_quantizer)(const Recipe& recipe);

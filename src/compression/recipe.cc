@@ -32,7 +32,8 @@ absl::StatusOr<QuantizationScheme> FindQuantizingScheme(absl::string_view flag, 
                     "KV cache for it");
 }
 
-// The other methods make channels smaller or codes make up for each other, which the outlier columns would have to be part of.
+// The other methods make channels smaller or codes make up for each other, which the outlier columns would have to be part of; rotations
+// leave no such columns.
 absl::Status CheckOutlierMethod(const Recipe& recipe) {
   if (!recipe.scheme.HasOutliers() || recipe.method == "rtn" || recipe.method == "llm_int8") return absl::OkStatus();
   return NotSupportedError("--method ", recipe.method, ": expected rtn or llm_int8 for a scheme with outlier columns, found ",
@@ -45,6 +46,10 @@ OrderedJson GroupSizeJson(int group_size) { return group_size == 0 ? OrderedJson
 OrderedJson DuoScalingJson(DuoScaling duo_scaling) {
   if (duo_scaling == DuoScaling::kBoth) return "both";
   return duo_scaling == DuoScaling::kOn;
+}
+
+OrderedJson ToJson(const RotationOptions& rotation) {
+  return {{"residual", rotation.residual}, {"heads", rotation.heads}, {"random_signs", rotation.random_signs}};
 }
 
 OrderedJson ToJson(const SchemeOverride& override) {
@@ -61,6 +66,7 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
   Recipe recipe;
   ASSIGN_OR_RETURN(recipe.scheme, FindQuantizingScheme("--scheme", scheme));
   recipe.method = method == "auto" ? std::string(BestMethod(recipe.scheme)) : method;
+  ASSIGN_OR_RETURN(const MethodRow* row, FindMethod(recipe.method));
   RETURN_IF_ERROR(MakeMethodParts(recipe).status());
   RETURN_IF_ERROR(CheckOutlierMethod(recipe));
   RETURN_IF_ERROR(ParseGroupSize("--group-size", group_size, recipe.scheme, recipe.strategy, recipe.group_size));
@@ -71,6 +77,7 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
   recipe.ignore.insert(recipe.ignore.end(), ignore.begin(), ignore.end());
   if (!clip_search || recipe.scheme.weights->type == QuantizationType::kFloat) recipe.clip_search = kNoClipSearch;
   recipe.seed = seed;
+  if (row->rotates) recipe.rotation = RotationOptions{.seed = seed};
   return recipe;
 }
 
@@ -128,6 +135,7 @@ OrderedJson ToJson(const Recipe& recipe) {
           {"refit_scales", recipe.refit_scales},
           {"awq", {{"grid", recipe.awq_grid}, {"duo_scaling", DuoScalingJson(recipe.duo_scaling)}}},
           {"smoothing_strength", recipe.smoothing_strength.has_value() ? OrderedJson(*recipe.smoothing_strength) : OrderedJson("searched")},
+          {"rotation", recipe.rotation.has_value() ? ToJson(*recipe.rotation) : OrderedJson(nullptr)},
           {"kv_cache", recipe.kv_cache.has_value() ? OrderedJson(std::string(recipe.kv_cache->name)) : OrderedJson(nullptr)},
           {"seed", recipe.seed}};
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/json.h"
 #include "compression/modifiers/awq_search.h"
+#include "compression/modifiers/rotation_solver.h"
 #include "quantization/kv_cache_scheme.h"
 #include "quantization/qparams.h"
 #include "quantization/quantization_scheme.h"
@@ -39,6 +40,7 @@ struct Recipe {
   DuoScaling duo_scaling = DuoScaling::kOn;                      // AwqOptions
   std::optional<double> smoothing_strength;                      // SmoothQuantOptions::alpha; else searched
   uint64_t seed = 0;                                             // of whatever the method draws
+  std::optional<RotationOptions> rotation;                       // of the model, where the method rotates
   std::optional<KvCacheScheme> kv_cache;                         // what the artifact declares of its KV cache; nothing: nothing
   std::string source;                                            // for messages: the file it was read from; empty: flags
 };
@@ -56,7 +58,8 @@ absl::StatusOr<Recipe> MakeRecipe(const std::string& scheme, const std::string& 
 // Gives modules a scheme of their own; `group_size` as above. Errors as above, with `flag` to name what asked for it.
 absl::Status AddOverride(absl::string_view flag, const std::string& scheme, const std::string& group_size,
                          const std::vector<std::string>& targets, Recipe& recipe);
-// The embedding, with the head where it is tied; and a head of its own. They are rounded to nearest whatever the method.
+// The embedding, with the head where it is tied; and a head of its own. With calibration data the method chooses the integer codes of a
+// head, tied or not; an embedding that is none, and all without data, is rounded to nearest.
 absl::Status QuantizeEmbeddings(const std::string& scheme, const std::string& group_size, Recipe& recipe);
 absl::Status QuantizeHead(const std::string& scheme, const std::string& group_size, Recipe& recipe);
 

@@ -1,6 +1,7 @@
 // An llm-compressor recipe as its YAML (or JSON) says it: a list of modifiers with their fields, each checked for its type and its place.
 // What the fields mean to this program is decided by RecipeOf (recipe_mapping.h). Forms and fields: docs/recipes.md.
-// Source: llm-compressor `Recipe.from_dict`, `QuantizationMixin`, `GPTQModifier`, `AWQModifier`, `SmoothQuantModifier`.
+// Source: llm-compressor `Recipe.from_dict`, `QuantizationMixin`, `GPTQModifier`, `AWQModifier`, `SmoothQuantModifier`,
+// `SpinQuantModifier`.
 //
 //   ASSIGN_OR_RETURN(const RecipeDocument document, ReadRecipeDocument("recipe.yaml"));
 #pragma once
@@ -18,7 +19,7 @@
 
 namespace pith {
 
-enum class ModifierKind { kQuantization, kGptq, kAwq, kSmoothQuant };
+enum class ModifierKind { kQuantization, kGptq, kAwq, kSmoothQuant, kSpinQuant };
 
 absl::string_view ModifierKindName(ModifierKind kind);  // "GPTQModifier"
 
@@ -81,6 +82,8 @@ struct ModifierEntry {
   std::optional<int> n_grid;                          // AWQ: points of the search, >= 1
   std::optional<double> smoothing_strength;           // SmoothQuant: alpha, [0, 1]
   std::optional<std::vector<LayerMapping>> mappings;  // AWQ, SmoothQuant
+  bool rotate_residual = true, rotate_heads = true;   // SpinQuant: R1, R2
+  bool random_signs = false;                          // SpinQuant: "random-hadamard"
 
   // Whether it says what to quantize to.
   bool has_scheme() const { return !schemes.empty() || !config_groups.empty(); }

@@ -73,10 +73,11 @@ TEST(RecipeDocumentTest, RefusesWhatIsNoRecipe) {
   EXPECT_THAT(NotSupported("a_stage: {run_type: train, modifiers: []}"), HasSubstr("expected \"oneshot\", found \"train\""));
   EXPECT_THAT(NotSupported("args: {bits: 4}\nGPTQModifier: {}"), HasSubstr("line 1: args: variables"));
   EXPECT_THAT(BadFile("GPTQModifier: {}\nGPTQModifier: {}"), HasSubstr("line 2: expected every key once"));
-  for (const char* name : {"SpinQuantModifier", "QuIPModifier", "AutoRoundModifier", "SparseGPTModifier", "WandaPruningModifier"}) {
-    EXPECT_THAT(NotSupported(absl::StrCat("a_stage:\n  a_modifiers:\n    ", name, ": {rotations: [R1]}")),
+  EXPECT_THAT(NotSupported("QuIPModifier: {}"), HasSubstr("QuIPModifier is not supported (it rotates activations when the model runs); "));
+  for (const char* name : {"QuIPModifier", "AutoRoundModifier", "SparseGPTModifier", "WandaPruningModifier"}) {
+    EXPECT_THAT(NotSupported(absl::StrCat("a_stage:\n  a_modifiers:\n    ", name, ": {rotations: [v]}")),
                 AllOf(StartsWith(absl::StrCat("line 3: a_stage.a_modifiers.", name, ": ", name, " is not supported")),
-                      HasSubstr("QuantizationModifier, GPTQModifier, AWQModifier, SmoothQuantModifier")));
+                      HasSubstr("QuantizationModifier, GPTQModifier, AWQModifier, SmoothQuantModifier, SpinQuantModifier")));
   }
 }
 
@@ -116,6 +117,23 @@ TEST(RecipeDocumentTest, FieldsOfQuantization) {
   ASSERT_EQ(inline_scheme.config_groups.size(), 1);
   EXPECT_EQ(inline_scheme.config_groups[0].weights->args.group_size, 32);
   EXPECT_EQ(inline_scheme.config_groups[0].weights->actorder, ActivationOrder::kStatic);
+}
+
+TEST(RecipeDocumentTest, FieldsOfSpinQuant) {
+  const ModifierEntry plain = ParseEntry("SpinQuantModifier", "precision: torch.float64, mappings: null");
+  EXPECT_TRUE(plain.rotate_residual && plain.rotate_heads && !plain.random_signs);
+  const ModifierEntry one = ParseEntry("SpinQuantModifier", "rotations: [r2], transform_type: random-hadamard, learnable: false");
+  EXPECT_TRUE(!one.rotate_residual && one.rotate_heads && one.random_signs);
+  EXPECT_EQ(BadFile("SpinQuantModifier: {rotations: [R1, R5]}"),
+            "line 1: SpinQuantModifier.rotations: expected R1, R2, R3 or R4, found a list");
+  EXPECT_THAT(BadFile("SpinQuantModifier: {transform_type: fourier}"), HasSubstr("expected \"hadamard\""));
+  EXPECT_THAT(BadFile("SpinQuantModifier: {rotation: [R1]}"), HasSubstr("nearest is \"rotations\""));
+  EXPECT_EQ(NotSupported("SpinQuantModifier: {rotations: [R1, R4]}"),
+            "line 1: SpinQuantModifier.rotations: R4 is not supported: it rotates activations when the model runs");
+  for (const char* fields : {"rotations: [R3]", "transform_type: random-matrix", "randomize: true", "learnable: true",
+                             "transform_block_size: 64", "mappings: {embedding: x}", "norm_mappings: []", "transform_config: {}"}) {
+    EXPECT_THAT(NotSupported(absl::StrCat("SpinQuantModifier: {", fields, "}")), HasSubstr("not supported")) << fields;
+  }
 }
 
 TEST(RecipeDocumentTest, FieldsOfTheOtherModifiers) {

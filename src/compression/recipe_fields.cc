@@ -254,6 +254,40 @@ absl::Status ReadAlgorithm(const RecipeValue& value, ModifierEntry&) {
   return absl::OkStatus();
 }
 
+absl::Status ReadRotations(const RecipeValue& value, ModifierEntry& entry) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadPatterns(value));
+  entry.rotate_residual = entry.rotate_heads = false;
+  for (const std::string& text : names) {
+    const std::string name = absl::AsciiStrToUpper(text);
+    if (name == "R3" || name == "R4") {
+      return NotSupportedError(value.Where(), ": ", name, " is not supported: it rotates activations when the model runs");
+    }
+    if (name != "R1" && name != "R2") return UnexpectedValue(value, "R1, R2, R3 or R4");
+    (name == "R1" ? entry.rotate_residual : entry.rotate_heads) = true;
+  }
+  return names.empty() ? UnexpectedValue(value, "at least one of R1 and R2") : absl::OkStatus();
+}
+
+absl::Status ReadTransformType(const RecipeValue& value, ModifierEntry& entry) {
+  ASSIGN_OR_RETURN(const std::string type, ReadText(value));
+  if (type == "random-matrix") return NotSupportedError(value.Where(), ": \"random-matrix\" is not supported; supported are Hadamard's");
+  if (type != "hadamard" && type != "random-hadamard") {
+    return UnexpectedValue(value, "\"hadamard\", \"random-hadamard\" or \"random-matrix\"");
+  }
+  entry.random_signs = type == "random-hadamard";
+  return absl::OkStatus();
+}
+
+// Flags that llm-compressor knows and refuses too.
+absl::Status RefuseTrue(const RecipeValue& value, ModifierEntry&) {
+  ASSIGN_OR_RETURN(const bool flag, ReadFlag(value));
+  return flag ? NotSupportedError(value.Where(), ": true is not supported") : absl::OkStatus();
+}
+
+absl::Status RefuseTransform(const RecipeValue& value, ModifierEntry&) {
+  return NotSupportedError(value.Where(), ": not supported; without it the layers of the architecture are rotated whole");
+}
+
 absl::Status RefuseFunction(const RecipeValue& value, ModifierEntry&) {
   return NotSupportedError(value.Where(), ": a Python function is not supported");
 }
@@ -280,22 +314,35 @@ constexpr Field kAwqFields[] = {{"mappings", ReadMappings}, {"duo_scaling", Read
 constexpr Field kSmoothQuantFields[] = {
     {"smoothing_strength", ReadStrength}, {"mappings", ReadMappings}, {"ignore", ReadIgnore},
     {"algorithm", ReadAlgorithm},         {"num_calibration_steps"},  {"calibration_function", RefuseFunction}};
+constexpr Field kSpinQuantFields[] = {{"rotations", ReadRotations},
+                                      {"transform_type", ReadTransformType},
+                                      {"randomize", RefuseTrue},
+                                      {"learnable", RefuseTrue},
+                                      {"precision"},
+                                      {"transform_block_size", RefuseTransform},
+                                      {"mappings", RefuseTransform},
+                                      {"norm_mappings", RefuseTransform},
+                                      {"transform_config", RefuseTransform}};
 
 constexpr ModifierClass kModifierClasses[] = {{"QuantizationModifier", ModifierKind::kQuantization},
                                               {"GPTQModifier", ModifierKind::kGptq},
                                               {"AWQModifier", ModifierKind::kAwq},
-                                              {"SmoothQuantModifier", ModifierKind::kSmoothQuant}};
+                                              {"SmoothQuantModifier", ModifierKind::kSmoothQuant},
+                                              {"SpinQuantModifier", ModifierKind::kSpinQuant}};
 
 constexpr absl::string_view kUnsupportedModifiers[] = {
-    "SpinQuantModifier",  "QuIPModifier",         "AutoRoundModifier",        "LogarithmicEqualizationModifier",
-    "SparseGPTModifier",  "WandaPruningModifier", "MagnitudePruningModifier", "ConstantPruningModifier",
-    "REAPPruningModifier"};
+    "QuIPModifier",         "AutoRoundModifier",        "LogarithmicEqualizationModifier", "SparseGPTModifier",
+    "WandaPruningModifier", "MagnitudePruningModifier", "ConstantPruningModifier",         "REAPPruningModifier"};
 
 std::vector<Field> FieldsOf(ModifierKind kind) {
   std::vector<Field> fields(std::begin(kCommonFields), std::end(kCommonFields));
   const auto add = [&](absl::Span<const Field> more) { fields.insert(fields.end(), more.begin(), more.end()); };
   if (kind == ModifierKind::kSmoothQuant) {
     add(kSmoothQuantFields);
+    return fields;
+  }
+  if (kind == ModifierKind::kSpinQuant) {
+    add(kSpinQuantFields);
     return fields;
   }
   add(kQuantizationFields);
@@ -314,8 +361,9 @@ absl::StatusOr<const ModifierClass*> FindModifierClass(absl::string_view name) {
   }
   for (const absl::string_view unsupported : kUnsupportedModifiers) {
     if (unsupported == name) {
-      return NotSupportedError(name, " is not supported; supported are ",
-                               absl::StrJoin(kModifierClasses, ", ", [](std::string* out, const ModifierClass& row) {
+      const bool at_run_time = name == "QuIPModifier";
+      return NotSupportedError(name, " is not supported", at_run_time ? " (it rotates activations when the model runs)" : "",
+                               "; supported are ", absl::StrJoin(kModifierClasses, ", ", [](std::string* out, const ModifierClass& row) {
                                  out->append(row.name.data(), row.name.size());
                                }));
     }

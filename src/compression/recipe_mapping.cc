@@ -32,7 +32,9 @@ const std::vector<Composition>& Compositions() {
                                                 {"awq", {kAwq, kQuantization}},
                                                 {"awq+gptq", {kAwq, kGptq}},
                                                 {"smoothquant", {kSmoothQuant, kQuantization}},
-                                                {"smoothquant+gptq", {kSmoothQuant, kGptq}}};
+                                                {"smoothquant+gptq", {kSmoothQuant, kGptq}},
+                                                {"rotation", {kSpinQuant, kQuantization}},
+                                                {"rotation+gptq", {kSpinQuant, kGptq}}};
   return rows;
 }
 
@@ -243,6 +245,11 @@ absl::Status TakeOptions(const ModifierEntry& entry, const SchemeChoice& choice,
   if (entry.smoothing_strength.has_value()) recipe.smoothing_strength = *entry.smoothing_strength;
   if (entry.duo_scaling.has_value()) recipe.duo_scaling = *entry.duo_scaling;
   if (entry.n_grid.has_value()) recipe.awq_grid = *entry.n_grid;
+  if (entry.kind == kSpinQuant) {
+    recipe.rotation->residual = entry.rotate_residual;
+    recipe.rotation->heads = entry.rotate_heads;
+    recipe.rotation->random_signs = entry.random_signs;
+  }
   if (!entry.actorder.has_value()) return absl::OkStatus();
   recipe.activation_order = *entry.actorder == ActivationOrder::kStatic;
   if (!recipe.activation_order && choice.actorder == ActivationOrder::kStatic) {
@@ -258,6 +265,14 @@ absl::StatusOr<bool> MatchesAny(const std::vector<std::string>& patterns, const 
     if (match != ModulePattern::Match::kNone) return true;
   }
   return false;
+}
+
+// The modules that will be there: rotating the residual stream makes a tied head a matrix of its own.
+std::vector<std::string> NamesAfter(const Recipe& recipe, absl::Span<const std::string> module_names) {
+  std::vector<std::string> names(module_names.begin(), module_names.end());
+  const bool rotated = recipe.rotation.has_value() && recipe.rotation->residual;
+  if (rotated && std::find(names.begin(), names.end(), "lm_head") == names.end()) names.emplace_back("lm_head");
+  return names;
 }
 
 // Entries that match a module of the model; the others are noted.
@@ -353,10 +368,11 @@ absl::StatusOr<MappedRecipe> RecipeOf(const RecipeDocument& document, absl::Span
     RETURN_IF_ERROR(TakeOptions(entry, choice, *recipe));
     RETURN_IF_ERROR(TakeKvCache(entry, *recipe));
   }
-  ASSIGN_OR_RETURN(recipe->ignore, ChooseIgnore(*quantizer, module_names, mapped.notes));
-  RETURN_IF_ERROR(AddSchemes(choices, module_names, *recipe));
+  const std::vector<std::string> names = NamesAfter(*recipe, module_names);
+  ASSIGN_OR_RETURN(recipe->ignore, ChooseIgnore(*quantizer, names, mapped.notes));
+  RETURN_IF_ERROR(AddSchemes(choices, names, *recipe));
   RETURN_IF_ERROR(CheckInputObservers(*quantizer, *recipe));
-  RETURN_IF_ERROR(CheckHead(*recipe, *quantizer, module_names));
+  RETURN_IF_ERROR(CheckHead(*recipe, *quantizer, names));
   mapped.recipe = *std::move(recipe);
   return mapped;
 }

@@ -48,6 +48,8 @@ TEST(MethodOfTest, ModifiersTogetherAreAMethod) {
   EXPECT_EQ(*method("[AWQModifier, GPTQModifier: {scheme: W4A16}]"), "awq+gptq");
   EXPECT_EQ(*method("[SmoothQuantModifier, QuantizationModifier: {scheme: W8A8}]"), "smoothquant");
   EXPECT_EQ(*method("a_stage: [SmoothQuantModifier]\nb_stage: [GPTQModifier: {scheme: W8A8}]"), "smoothquant+gptq");
+  EXPECT_EQ(*method("[SpinQuantModifier, QuantizationModifier: {scheme: W4A16}]"), "rotation");
+  EXPECT_EQ(*method("[SpinQuantModifier: {rotations: [R1]}, GPTQModifier: {scheme: W4A16}]"), "rotation+gptq");
   const absl::Status order = method("[GPTQModifier: {scheme: W8A8}, SmoothQuantModifier]").status();
   EXPECT_TRUE(absl::IsUnimplemented(order));
   EXPECT_THAT(order.message(), AllOf(HasSubstr("GPTQModifier + SmoothQuantModifier together in this order are not supported"),
@@ -247,6 +249,37 @@ TEST(RecipeOfTest, OptionsOfMethodsAreTaken) {
   EXPECT_EQ(input_alone.duo_scaling, DuoScaling::kOff);
   EXPECT_EQ(ToJson(input_alone)["awq"], (OrderedJson{{"grid", 20}, {"duo_scaling", false}}));
   EXPECT_EQ(recipe("QuantizationModifier: {scheme: FP8, input_observer: static_minmax}").scheme.name, "FP8");
+}
+
+TEST(RecipeOfTest, RotationsAreThoseOfTheDocument) {
+  const auto rotation = [](const std::string& fields) {
+    const auto mapped = Map("[SpinQuantModifier: {" + fields + "}, QuantizationModifier: {scheme: W8A8, ignore: [lm_head]}]");
+    EXPECT_TRUE(mapped.ok()) << mapped.status();
+    return mapped.ok() ? mapped->recipe.rotation.value_or(RotationOptions{.residual = false, .heads = false}) : RotationOptions();
+  };
+  const RotationOptions plain = rotation("");
+  EXPECT_TRUE(plain.residual && plain.heads && !plain.random_signs);
+  EXPECT_EQ(plain.seed, 7u);
+  const RotationOptions one = rotation("rotations: [r1], transform_type: random-hadamard, randomize: false, transform_block_size: null");
+  EXPECT_TRUE(one.residual && !one.heads && one.random_signs);
+  const RotationOptions two = rotation("rotations: R2, learnable: false");
+  EXPECT_TRUE(!two.residual && two.heads);
+  EXPECT_EQ(Map("QuantizationModifier: {scheme: W8A8}")->recipe.rotation, std::nullopt);
+  const absl::Status outliers = Map("[SpinQuantModifier, QuantizationModifier: {scheme: LLM_INT8, ignore: [lm_head]}]").status();
+  EXPECT_TRUE(absl::IsUnimplemented(outliers)) << outliers;
+  EXPECT_THAT(outliers.message(), HasSubstr("expected rtn or llm_int8"));
+}
+
+// A tied head is a matrix of its own once R1 is in it, and then it is what the document says of lm_head that counts.
+TEST(RecipeOfTest, ARotatedHeadIsQuantizedUnlessItIsIgnored) {
+  const std::vector<std::string> tied(kModules.begin(), kModules.end() - 1);
+  const auto ignore = [&](const std::string& rotations, const std::string& ignored) {
+    const std::string quantization = "QuantizationModifier: {scheme: W8A8, ignore: [" + ignored + "]}";
+    return Map("[SpinQuantModifier: {rotations: [" + rotations + "]}, " + quantization + "]", tied)->recipe.ignore;
+  };
+  EXPECT_THAT(ignore("R1, R2", ""), IsEmpty());
+  EXPECT_THAT(ignore("R1", "lm_head"), ElementsAre("lm_head"));
+  EXPECT_THAT(ignore("R2", ""), ElementsAre("lm_head"));
 }
 
 TEST(RecipeOfTest, TheDefaultMappingsAreTaken) {

@@ -45,9 +45,17 @@ class RunEstimateTest : public testing::Test {
 
 TEST_F(RunEstimateTest, EveryKindOfRunIsEstimatedAndLeavesNothing) {
   const CalibrationData few = MakeData(3), many = MakeData(40);
-  for (const auto& [scheme, method] : {std::pair{"W4A16", "rtn"}, {"W4A16", "awq+gptq"}, {"W8A8", "smoothquant"}, {"FP8", "rtn"}}) {
+  for (const auto& [scheme, method] : {std::pair{"W4A16", "rtn"},
+                                       {"W4A16", "awq+gptq"},
+                                       {"W8A8", "smoothquant"},
+                                       {"FP8", "rtn"},
+                                       {"W8A8", "rotation"},
+                                       {"W4A16", "rotation+gptq"}}) {
     Recipe recipe = MakeTestRecipe(scheme, method);
     ASSERT_TRUE(QuantizeEmbeddings("W8A16", "auto", recipe).ok());
+    if (recipe.scheme.name == "W4A16") {
+      ASSERT_TRUE(QuantizeHead("W4A16", "auto", recipe).ok());
+    }
     for (const CalibrationData* data : {static_cast<const CalibrationData*>(nullptr), &few, &many}) {
       if (data == nullptr && NeedsCalibration(recipe)) continue;
       int64_t last = 0, total = 0;

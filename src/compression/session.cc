@@ -13,6 +13,7 @@
 #include "compression/modifiers/rtn.h"
 #include "compression/pipelines/layer_quantizer.h"
 #include "compression/pipelines/sequential.h"
+#include "compression/rotated_reader.h"
 #include "compression/stage.h"
 #include "model/decoder_config.h"
 #include "quantization/formats/format_table.h"
@@ -25,7 +26,8 @@ namespace {
 absl::Status CheckAllFinite(const ArtifactReader& reader, const CompressionPlan& plan, const CompressionOptions& options) {
   int64_t done = 0;
   for (const PlannedModule& module : plan.modules) {
-    RETURN_IF_ERROR(CheckFinite(reader, module.name));
+    // A head that rotating sets apart is the embedding here.
+    if (reader.HasWeight(module.name)) RETURN_IF_ERROR(CheckFinite(reader, module.name));
     if (options.progress) RETURN_IF_ERROR(options.progress("checking", ++done, static_cast<int64_t>(plan.modules.size())));
   }
   return absl::OkStatus();
@@ -111,7 +113,16 @@ struct StageSink {
   std::function<absl::Status(const std::string& name, absl::Span<const uint8_t> bytes)> keep;
 };
 
-// What is outside the layers: quick, so made again rather than kept, with one module in memory at a time.
+// A head that the method codes, which is then no longer left in `stage`.
+absl::Status RunHead(SequentialPipeline& pipeline, Stage& stage, const CompressionProgress& progress, const StageSink& sink) {
+  const auto head = std::find_if(stage.modules.begin(), stage.modules.end(), [&](auto* module) { return pipeline.CodesHead(*module); });
+  if (head == stage.modules.end()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(StageResult result, pipeline.RunHead(**head, progress));
+  stage.modules.erase(head);
+  return sink.take(std::move(result));
+}
+
+// What is left outside the layers: quick, so made again rather than kept, with one module in memory at a time.
 absl::Status RunRest(const ArtifactReader& reader, const Recipe& recipe, const CompressionPlan& plan, const Stage& stage, ThreadPool& pool,
                      const CompressionProgress& progress, const StageSink& sink) {
   ASSIGN_OR_RETURN(const std::unique_ptr<WeightQuantizer> rtn, MakeRtnQuantizer(recipe));
@@ -122,7 +133,14 @@ absl::Status RunRest(const ArtifactReader& reader, const Recipe& recipe, const C
       continue;
     }
     ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module->name));
-    RETURN_IF_ERROR(sink.keep(module->tensors.front().name, weight.dense->bytes()));
+    const TensorSpec& spec = module->tensors.front();
+    if (weight.dense->dtype == spec.dtype) {
+      RETURN_IF_ERROR(sink.keep(spec.name, weight.dense->bytes()));
+    } else {  // rotated
+      StageResult rounded;
+      RETURN_IF_ERROR(CopyTensor(spec, *weight.dense, rounded));
+      RETURN_IF_ERROR(sink.take(std::move(rounded)));
+    }
     RETURN_IF_ERROR(progress(1));
   }
   ASSIGN_OR_RETURN(StageResult plain, RunDataFreeStage(reader, plan, {.plain_tensors = stage.plain_tensors}, *rtn, pool, progress));
@@ -138,9 +156,12 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
     done += modules;
     return options.progress ? options.progress(phase, done, static_cast<int64_t>(plan.modules.size())) : absl::OkStatus();
   };
-  const std::vector<Stage> stages = SplitStages(plan);
+  std::vector<Stage> stages = SplitStages(plan);
+  const bool layers_left = checkpoint.num_done() + 1 < static_cast<int64_t>(stages.size());  // the last is no layer
+  const bool head_left = sink.keep && std::any_of(stages.back().modules.begin(), stages.back().modules.end(),
+                                                  [](const PlannedModule* module) { return module->quantized; });
   std::unique_ptr<SequentialPipeline> pipeline;
-  if (options.calibration != nullptr && checkpoint.num_done() + 1 < static_cast<int64_t>(stages.size())) {  // the last is no layer
+  if (options.calibration != nullptr && (layers_left || head_left)) {
     ASSIGN_OR_RETURN(pipeline, SequentialPipeline::Create({.reader = reader,
                                                            .plan = plan,
                                                            .data = *options.calibration,
@@ -150,10 +171,12 @@ absl::Status RunStages(const ArtifactReader& reader, const Recipe& recipe, const
                                                            .file = [&](const std::string& name) { return checkpoint.File(name); }}));
     RETURN_IF_ERROR(pipeline->Begin(checkpoint.num_done()));
   }
-  for (const Stage& stage : stages) {
+  for (Stage& stage : stages) {
     if (stage.layer < 0) {
+      if (!sink.keep) continue;
+      if (pipeline != nullptr) RETURN_IF_ERROR(RunHead(*pipeline, stage, progress, sink));
       pipeline.reset();  // with the embedding it holds
-      if (sink.keep) RETURN_IF_ERROR(RunRest(reader, recipe, plan, stage, pool, progress, sink));
+      RETURN_IF_ERROR(RunRest(reader, recipe, plan, stage, pool, progress, sink));
       continue;
     }
     StageResult result;
@@ -247,7 +270,10 @@ absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const R
   identity["model_fingerprint"] = fingerprint;
   ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(output, identity, options.resume));
   RETURN_IF_ERROR(CheckAllFinite(reader, plan, options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<RotatedReader> rotated, OpenRotated(reader, recipe.rotation, pool));
+  const ArtifactReader& source = rotated != nullptr ? *rotated : reader;
   CompressionReport report{.group_size = plan.args.group_size, .input_bytes = plan.input_bytes, .resumed_layers = checkpoint->num_done()};
+  if (rotated != nullptr) report.rotation = RotationReport{rotated->options(), rotated->untied_head_bytes()};
   report.sensitivities = options.sensitivities;
   report.phases.push_back({"checking", meter.Lap()});
   if (columns_to_find) {
@@ -256,17 +282,17 @@ absl::StatusOr<CompressionReport> Compress(const ArtifactReader& reader, const R
       for (TensorSpec& spec : OutlierTensors(result)) found.push_back(std::move(spec));
       return absl::OkStatus();
     };
-    RETURN_IF_ERROR(RunStages(reader, recipe, plan, method, *checkpoint, pool, options, "quantizing", {.take = note}));
+    RETURN_IF_ERROR(RunStages(source, recipe, plan, method, *checkpoint, pool, options, "quantizing", {.take = note}));
     AddOutlierTensors(std::move(found), plan);
     RETURN_IF_ERROR(writer->DeclareTensors(PlannedTensors(plan)));
   }
   const StageSink write = {
       .take = [&](StageResult result) { return TakeResult(std::move(result), *writer, report); },
       .keep = [&](const std::string& name, absl::Span<const uint8_t> bytes) { return writer->WriteTensor(name, bytes); }};
-  RETURN_IF_ERROR(RunStages(reader, recipe, plan, method, *checkpoint, pool, options, columns_to_find ? "writing" : "quantizing", write));
+  RETURN_IF_ERROR(RunStages(source, recipe, plan, method, *checkpoint, pool, options, columns_to_find ? "writing" : "quantizing", write));
   report.output_bytes = plan.output_bytes;
   CountWeights(plan, report);
-  RETURN_IF_ERROR(WriteSideFiles(reader, plan, *writer));
+  RETURN_IF_ERROR(WriteSideFiles(source, plan, *writer));
   RETURN_IF_ERROR(writer->AddFile("report.json", DumpJson(ArtifactReport(report), 2) + "\n"));
   Manifest manifest{
       .pith_version = options.pith_version, .source_fingerprint = fingerprint, .recipe = recipe_json, .layers = ToJson(report.layers)};

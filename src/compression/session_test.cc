@@ -43,6 +43,11 @@ TEST(RecipeTest, RefusesWhatItCannotMean) {
     EXPECT_EQ(NeedsCalibration(*best), best->method != "rtn") << scheme;
   }
   EXPECT_TRUE(NeedsCalibration(MakeTestRecipe("FP8", "auto")));
+  EXPECT_EQ(MakeTestRecipe("W4A16", "auto").rotation, std::nullopt);
+  const auto rotation = MakeRecipe("FP8_DYNAMIC", "rotation", "auto", {}, true, 11);
+  ASSERT_TRUE(rotation.ok()) << rotation.status();
+  EXPECT_EQ(rotation->rotation, (RotationOptions{.seed = 11}));
+  EXPECT_FALSE(NeedsCalibration(*rotation));
   EXPECT_EQ(MakeTestRecipe("W8A8", "auto").strategy, QuantizationStrategy::kChannel);
   EXPECT_EQ(MakeTestRecipe("FP8_BLOCK", "auto").strategy, QuantizationStrategy::kBlock);
   EXPECT_EQ(MakeTestRecipe("W4A8", "auto").strategy, QuantizationStrategy::kGroup);

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import harness
+import numpy as np
 import tiny_model
 from harness import run, run_json
 
@@ -130,6 +131,68 @@ class CompressionTest(harness.Case):
         self.assertExit(run("run", self.scratch / "columns", "The loom", "--max-tokens", 4), 0)
         refused = run("quantize", model, "-o", self.scratch / "gptq", "--scheme", "LLM_INT8", "--method", "gptq", *flags)
         self.assertExit(refused, 4, "expected rtn or llm_int8")
+        refused = run("quantize", model, "-o", self.scratch / "rotated", "--scheme", "LLM_INT8", "--method", "rotation")
+        self.assertExit(refused, 4, "--method rotation: expected rtn or llm_int8")
+
+    def tied_model(self, **sizes):
+        """Whose head is set apart by a rotation: the weights of the final norm are not all 1."""
+        def spoil(tensors):
+            tensors["model.norm.weight"] = np.linspace(0.5, 2, 128, dtype=np.float32)
+
+        return tiny_model.write(self.scratch / "tied", hidden=128, inter=256, spoil=spoil, **sizes)
+
+    def tensors_of(self, artifact):
+        content = (artifact / "model.safetensors").read_bytes()
+        header = json.loads(content[8:8 + int.from_bytes(content[:8], "little")])
+        return {name: {"dtype": entry["dtype"], "shape": entry["shape"], "bytes": entry["data_offsets"][1] - entry["data_offsets"][0]}
+                for name, entry in header.items() if name != "__metadata__"}
+
+    def test_a_rotated_run_is_forecast_and_resumed_to_the_same_bytes(self):
+        model, whole, killed = self.tied_model(layers=6), self.scratch / "whole", self.scratch / "killed"
+        flags = ["--method", "rotation+gptq", *self.flags[2:], "--quantize-head", "W4A16", "--kv-cache", "fp8"]
+        dry = run_json("quantize", model, "-o", whole, *flags, "--dry-run")
+        self.assertEqual([phase["name"] for phase in dry["estimate"]["phases"]], ["calibration", "checking", "quantizing"])
+        made = run_json("quantize", model, "-o", whole, *flags, "--threads", 2)
+        planned = {entry.pop("name"): entry for entry in dry["plan"]["tensors"]}
+        self.assertEqual(planned, self.tensors_of(whole))
+        self.assertIn("lm_head.weight_packed", planned)
+        self.assertEqual(made["report"]["output_bytes"], sum(entry["bytes"] for entry in planned.values()))
+        self.assertEqual(len(made["report"]["kv_scales"]), 6)
+        for layer in (1, 3, 5):  # behind the last the head is left
+            done = self.scratch / "killed.unfinished" / f"stage-{layer:05d}.json"
+            code, errors = harness.interrupted(signal.SIGKILL, done.exists, killed, "quantize", model, "-o", killed, *flags, "--resume")
+            self.assertEqual(code, -signal.SIGKILL, errors)
+        self.assertExit(run("quantize", model, "-o", killed, *flags, "--resume", "--threads", 1), 0)
+        self.assertEqual(self.files(killed), self.files(whole))
+        self.assertExit(run("run", killed, "The loom", "--max-tokens", 4), 0)
+
+    def test_a_rotation_says_what_an_untied_head_costs(self):
+        model = self.tied_model(layers=2)
+        out, head = self.scratch / "rotated", 128 * 2 * len(json.loads((model / "tokenizer.json").read_text())["model"]["vocab"])
+        dry = run_json("quantize", model, "-o", out, "--method", "rotation", "--scheme", "W8A16", "--dry-run")["plan"]
+        self.assertEqual(dry["untied_head_bytes"], head)
+        told = run("quantize", model, "-o", out, "--method", "rotation", "--scheme", "W8A16", "--dry-run")
+        self.assertExit(told, 0)
+        self.assertIn("with a head that was tied to the embedding and takes", told.stdout)
+        told = run("quantize", model, "-o", out, "--method", "rotation", "--scheme", "W8A16")
+        self.assertExit(told, 0)
+        self.assertIn("with a head that was tied to the embedding and takes", told.stdout)
+        report = json.loads((out / "report.json").read_text())
+        self.assertEqual(report["rotation"], {"residual": True, "heads": True, "random_signs": True, "untied_head_bytes": head})
+        self.assertEqual(report["output_bytes"], dry["output_bytes"])
+        self.assertEqual({entry.pop("name"): entry for entry in dry["tensors"]}, self.tensors_of(out))
+        self.assertFalse(json.loads((out / "config.json").read_text())["tie_word_embeddings"])
+        kept = run_json("eval", out, "--reference", model, "--data", self.text, "--context", 64, "--limit", 4)
+        self.assertLess(kept["models"][0]["metrics"]["kl_mean"]["value"], 0.05)
+        small = run_json("quantize", model, "-o", self.scratch / "small", *self.flags[2:], "--method", "rotation+gptq",
+                         "--quantize-head", "W8A16")
+        told = run("quantize", model, "-o", self.scratch / "told", "--method", "rotation", "--quantize-head", "W8A16")
+        self.assertRegex(told.stdout, r"takes 33\.\d kB in W8A16 as a matrix of its own")
+        self.assertLess(small["report"]["output_bytes"], report["output_bytes"])
+        self.assertGreater(small["report"]["layers"][-1]["output_error_vs_rtn"], 0)
+        # Nothing sets the head apart where the final norm's weights are all 1.
+        plain = run_json("quantize", self.model, "-o", self.scratch / "plain", "--method", "rotation", "--dry-run")["plan"]
+        self.assertEqual(plain["untied_head_bytes"], 0)
 
     def test_warnings_are_told_and_strict_refuses_them(self):
         def spoil(tensors):

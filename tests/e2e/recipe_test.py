@@ -127,6 +127,17 @@ class RecipeTest(harness.Case):
         artifact, _, _ = self.quantize(AWQ, *data)
         self.same_as_flags(artifact, "--scheme", "W4A16", "--method", "awq", "--group-size", 128, *data)
 
+    def test_rotations(self):
+        text = ("SpinQuantModifier: {rotations: [R1, R2], transform_type: random-hadamard}\n"
+                "QuantizationModifier: {scheme: W4A16, ignore: [lm_head]}\n")
+        artifact, config, _ = self.quantize(text, "--seed", "3")
+        self.assertEqual(config["ignore"], ["lm_head"])
+        self.same_as_flags(artifact, "--scheme", "W4A16", "--method", "rotation", "--group-size", "128", "--seed", "3")
+        self.assertExit(run("run", artifact, "abc", "--max-tokens", "2"), 0)
+        # Nothing sets a tied head apart where the weights of the final norm are all 1: it is no module to quantize.
+        _, config, _ = self.quantize("[SpinQuantModifier, QuantizationModifier: {scheme: W8A8}]", model=self.model)
+        self.assertEqual(config["ignore"], ["lm_head"])
+
     def test_schemes_of_their_own(self):
         artifact, config, _ = self.quantize(MIXED)
         bits = {}
@@ -154,7 +165,8 @@ class RecipeTest(harness.Case):
                  'recipe.yaml: line 4: quant_stage.quant_modifiers.GPTQModifier.dampening_fraction: unknown key, nearest is "dampening_f'),
                 ("QuantizationModifier:\n  scheme: W4A61\n", 4, "recipe.yaml: line 2: QuantizationModifier.scheme: scheme"),
                 ("QuantizationModifier:\n  scheme: W8A8\n  kv_cache_scheme: {num_bits: 8, type: int}\n", 4, "3: QuantizationModifier.kv"),
-                ("SpinQuantModifier: {rotations: [R1, R2]}\n", 4, "SpinQuantModifier is not supported"),
+                ("SpinQuantModifier: {rotations: [R1, R4]}\n", 4, "SpinQuantModifier.rotations: R4 is not supported"),
+                ("QuIPModifier: {}\n", 4, "QuIPModifier is not supported (it rotates activations when the model runs)"),
                 ("QuantizationModifier: {scheme: W4A16", 65, "recipe.yaml: line 1"),
                 ("", 65, "expected stages or modifiers")):
             finished = run("quantize", self.wide, "-o", out, "--recipe", self.write(text))

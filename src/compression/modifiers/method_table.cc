@@ -14,13 +14,18 @@ namespace {
 
 // THE TABLE.
 constexpr MethodRow kMethods[] = {
-    {"rtn", "round to nearest with a searched clipping range; data is optional", nullptr, MakeRtnQuantizer},
-    {"gptq", "codes column by column, each making up for the errors before it", nullptr, MakeGptqQuantizer},
-    {"awq", "scales channels by their activations, then rounds to nearest", MakeAwqScaler, MakeRtnQuantizer},
-    {"awq+gptq", "scales as awq does, codes as gptq does", MakeAwqScaler, MakeGptqQuantizer},
-    {"smoothquant", "moves outliers from int8 activations into weights, then rounds to nearest", MakeSmoothQuantScaler, MakeRtnQuantizer},
-    {"smoothquant+gptq", "scales as smoothquant does, codes as gptq does", MakeSmoothQuantScaler, MakeGptqQuantizer},
-    {"llm_int8", "LLM_INT8 as published, by the largest weight of each row; data fix the outlier columns", nullptr, MakeLlmInt8Quantizer},
+    {"rtn", "round to nearest with a searched clipping range; data is optional", false, nullptr, MakeRtnQuantizer},
+    {"gptq", "codes column by column, each making up for the errors before it", false, nullptr, MakeGptqQuantizer},
+    {"awq", "scales channels by their activations, then rounds to nearest", false, MakeAwqScaler, MakeRtnQuantizer},
+    {"awq+gptq", "scales as awq does, codes as gptq does", false, MakeAwqScaler, MakeGptqQuantizer},
+    {"smoothquant", "moves outliers from int8 activations into weights, then rounds to nearest", false, MakeSmoothQuantScaler,
+     MakeRtnQuantizer},
+    {"smoothquant+gptq", "scales as smoothquant does, codes as gptq does", false, MakeSmoothQuantScaler, MakeGptqQuantizer},
+    {"rotation", "spreads outliers over all channels by rotating the model's weights, then rounds to nearest; data is optional", true,
+     nullptr, MakeRtnQuantizer},
+    {"rotation+gptq", "rotates as rotation does, codes as gptq does", true, nullptr, MakeGptqQuantizer},
+    {"llm_int8", "LLM_INT8 as published, by the largest weight of each row; data fix the outlier columns", false, nullptr,
+     MakeLlmInt8Quantizer},
 };
 
 }  // namespace

@@ -88,12 +88,14 @@ class WholeRange : public LayerObserver {
   size_t next = 0;
 };
 
-// The scales are those of the quantized model as it is loaded, run on the same data: keys after RoPE, values after folded scales.
+// The scales are those of the quantized model as it is loaded, run on the same data: keys after RoPE, values after folded scales or
+// rotations.
 TEST_F(KvCachePipelineTest, ScalesAreThoseOfTheQuantizedModel) {
   for (const char* golden : {"qwen2_window", "llama_llama3"}) {
     const auto reader = OpenGolden(golden);
-    for (const auto& [scheme, method] : {std::pair{"W4A16", "awq+gptq"}, std::pair{"BF16", "rtn"}, std::pair{"W8A8", "smoothquant"}}) {
-      const std::string name = absl::StrCat(golden, scheme);
+    for (const auto& [scheme, method] :
+         {std::pair{"W4A16", "awq+gptq"}, {"BF16", "rtn"}, {"W8A8", "smoothquant"}, {"W8A8", "rotation"}, {"W4A16", "rotation+gptq"}}) {
+      const std::string name = absl::StrCat(golden, scheme, method);
       const auto report = Run(*reader, MakeTestRecipe(scheme, method, "fp8-head"), name);
       ASSERT_TRUE(report.ok()) << name << ": " << report.status();
       const auto artifact = Open(name);

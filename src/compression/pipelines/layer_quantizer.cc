@@ -1,5 +1,7 @@
 #include "compression/pipelines/layer_quantizer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -8,9 +10,13 @@
 #include "quantization/formats/format_table.h"
 #include "quantization/formats/input_scale.h"
 #include "quantization/formats/outlier_columns.h"
+#include "quantization/qparams.h"
+#include "tensor/store_float.h"
 
 namespace pith {
 namespace {
+
+constexpr int64_t kCopyChunk = 1 << 16;  // values that are converted at a time
 
 // What scales are rounded to: the model's dtype. bitsandbytes stores 127 times a scale as F32, which gives back scales of 16 bits exactly.
 DType ScaleDType(const PlannedModule& module, DType model_dtype) {
@@ -41,10 +47,28 @@ absl::StatusOr<QuantizedTensor> QuantizeModule(const PlannedModule& module, cons
   return std::move(quantized.weight);
 }
 
-void CopyTensor(const std::string& name, const TensorView& tensor, StageResult& result) {
-  Tensor copy(tensor.dtype, tensor.shape);
-  std::memcpy(copy.data(), tensor.data, static_cast<size_t>(tensor.num_bytes()));
-  result.tensors.push_back({name, std::move(copy)});
+absl::Status CopyTensor(const TensorSpec& spec, const TensorView& tensor, StageResult& result) {
+  Tensor copy(spec.dtype, tensor.shape);
+  if (tensor.dtype == spec.dtype) {
+    std::memcpy(copy.data(), tensor.data, static_cast<size_t>(tensor.num_bytes()));
+  } else {
+    const int64_t count = tensor.num_elements();
+    std::vector<float> values(static_cast<size_t>(std::min(count, kCopyChunk)));
+    for (int64_t begin = 0; begin < count; begin += kCopyChunk) {
+      const int64_t size = std::min(kCopyChunk, count - begin);
+      RETURN_IF_ERROR(ConvertToFloat({tensor.dtype, {size}, tensor.data + begin * ByteSize(tensor.dtype)},
+                                     absl::MakeSpan(values).first(static_cast<size_t>(size))));
+      for (int64_t i = 0; i < size; ++i) {
+        const float value = values[static_cast<size_t>(i)];
+        if (!std::isfinite(RoundToDType(value, spec.dtype))) {
+          return BadFileError(spec.name, ": expected finite values of ", DTypeName(spec.dtype), ", found ", value, " at index ", begin + i);
+        }
+        StoreFloat(value, begin + i, copy);
+      }
+    }
+  }
+  result.tensors.push_back({spec.name, std::move(copy)});
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StageResult> RunDataFreeStage(const ArtifactReader& reader, const CompressionPlan& plan, const Stage& stage,
@@ -57,13 +81,13 @@ absl::StatusOr<StageResult> RunDataFreeStage(const ArtifactReader& reader, const
       RETURN_IF_ERROR(QuantizeModule(*module, plan, view, nullptr, std::nullopt, quantizer, pool, result).status());
     } else {
       ASSIGN_OR_RETURN(const Weight weight, reader.ReadWeight(module->name));
-      CopyTensor(module->tensors.front().name, *weight.dense, result);
+      RETURN_IF_ERROR(CopyTensor(module->tensors.front(), *weight.dense, result));
     }
     RETURN_IF_ERROR(progress(1));
   }
   for (const TensorSpec* spec : stage.plain_tensors) {
     ASSIGN_OR_RETURN(const std::optional<Weight> tensor, reader.ReadTensor(spec->name));
-    CopyTensor(spec->name, *tensor->dense, result);
+    RETURN_IF_ERROR(CopyTensor(*spec, *tensor->dense, result));
   }
   return result;
 }

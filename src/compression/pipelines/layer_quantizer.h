@@ -18,8 +18,9 @@ absl::StatusOr<QuantizedTensor> QuantizeModule(const PlannedModule& module, cons
                                                InputStatistics* input, const std::optional<InputQuantization>& activations,
                                                WeightQuantizer& quantizer, ThreadPool& pool, StageResult& result);
 
-// Adds a tensor of the source, as it is stored, to `result`.
-void CopyTensor(const std::string& name, const TensorView& tensor, StageResult& result);
+// Adds a tensor that is kept to `result`: the bytes of the source, or its values rounded to the dtype of `spec`. Errors: kDataLoss for a
+// value that is not finite in that.
+absl::Status CopyTensor(const TensorSpec& spec, const TensorView& tensor, StageResult& result);
 
 // The modules and plain tensors of a stage without data.
 absl::StatusOr<StageResult> RunDataFreeStage(const ArtifactReader& reader, const CompressionPlan& plan, const Stage& stage,

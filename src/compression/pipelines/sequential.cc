@@ -62,6 +62,7 @@ absl::StatusOr<HiddenStatesReader> SequentialPipeline::OpenDense(int64_t layer) 
 }
 
 absl::Status SequentialPipeline::Begin(int64_t num_done) {
+  reached_ = std::max(num_done, parts_.first_layer);
   if (num_done > 0) {
     RETURN_IF_ERROR(OpenHidden(num_done).status());
     return OpenDense(num_done).status();
@@ -132,15 +133,13 @@ absl::Status SequentialPipeline::ScaleInputs(std::vector<Observed>& inputs, Scal
   return absl::OkStatus();
 }
 
-absl::Status SequentialPipeline::Copy(const std::string& tensor, const ScaledLayer& scaled, StageResult& result) {
-  if (const auto it = scaled.changed().find(tensor); it != scaled.changed().end()) {
-    CopyTensor(tensor, it->second->view(), result);
-    return absl::OkStatus();
+absl::Status SequentialPipeline::Copy(const TensorSpec& spec, const ScaledLayer& scaled, StageResult& result) {
+  if (const auto it = scaled.changed().find(spec.name); it != scaled.changed().end()) {
+    return CopyTensor(spec, it->second->view(), result);
   }
-  ASSIGN_OR_RETURN(const std::optional<Weight> weight, parts_.reader.ReadTensor(tensor));
-  if (!weight.has_value()) return BadFileError(tensor, ": expected a tensor, found none");
-  CopyTensor(tensor, *weight->dense, result);
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<Weight> weight, parts_.reader.ReadTensor(spec.name));
+  if (!weight.has_value()) return BadFileError(spec.name, ": expected a tensor, found none");
+  return CopyTensor(spec, *weight->dense, result);
 }
 
 absl::Status SequentialPipeline::QuantizeStage(const Stage& stage, std::vector<Observed>& inputs, const ScaledLayer& scaled,
@@ -151,7 +150,7 @@ absl::Status SequentialPipeline::QuantizeStage(const Stage& stage, std::vector<O
   }
   for (const PlannedModule* module : stage.modules) {
     if (!module->quantized) {
-      RETURN_IF_ERROR(Copy(module->tensors.front().name, scaled, result));
+      RETURN_IF_ERROR(Copy(module->tensors.front(), scaled, result));
       RETURN_IF_ERROR(progress(1));
       continue;
     }
@@ -165,7 +164,7 @@ absl::Status SequentialPipeline::QuantizeStage(const Stage& stage, std::vector<O
     quantized_.SetQuantized(module->name, std::move(codes), input);
     RETURN_IF_ERROR(progress(1));
   }
-  for (const TensorSpec* spec : stage.plain_tensors) RETURN_IF_ERROR(Copy(spec->name, scaled, result));
+  for (const TensorSpec* spec : stage.plain_tensors) RETURN_IF_ERROR(Copy(*spec, scaled, result));
   for (const auto& [name, tensor] : scaled.changed()) quantized_.SetTensor(name, tensor);
   return absl::OkStatus();
 }
@@ -194,7 +193,9 @@ absl::Status SequentialPipeline::Advance(int64_t index, const DecoderLayer& dens
   }
   result.block = BlockReport{.layer = index, .local = local.Get(), .accumulated = accumulated.Get()};
   RETURN_IF_ERROR(next_hidden.Commit());
-  return next_reference.Commit();
+  RETURN_IF_ERROR(next_reference.Commit());
+  reached_ = index + 1;
+  return absl::OkStatus();
 }
 
 absl::Status SequentialPipeline::AddKvScales(int64_t layer, const KvRange& range, StageResult& result) {
@@ -204,6 +205,42 @@ absl::Status SequentialPipeline::AddKvScales(int64_t layer, const KvRange& range
   for (NamedTensor& tensor : EncodeKvScales(scales, args, parts_.plan.model_dtype)) result.tensors.push_back(std::move(tensor));
   result.kv_scales.push_back(std::move(scales));
   return absl::OkStatus();
+}
+
+bool SequentialPipeline::CodesHead(const PlannedModule& module) const {
+  const WeightMap& map = model_->weight_map();
+  const bool is_head = module.name == (model_->config().tie_word_embeddings ? map.Embedding() : map.head);
+  return is_head && module.quantized && module.args().type == QuantizationType::kInt;
+}
+
+absl::Status SequentialPipeline::ObserveHead(const CompressionProgress& progress) {
+  const int64_t dim = model_->config().hidden_size;
+  ASSIGN_OR_RETURN(const HiddenStatesReader hidden, OpenHidden(reached_));
+  auto statistics = std::make_unique<InputStatistics>(dim, level_, parts_.data.num_tokens(), isa_);
+  InputObserver observer(parts_.pool);
+  observer.Add(model_->weight_map().head, statistics.get());
+  for (int64_t i = 0; i < hidden.num_sequences(); ++i) {
+    RETURN_IF_ERROR(hidden.Read(i, hidden_));
+    model_->ObserveHead(hidden_, observer);
+    RETURN_IF_ERROR(progress(0));
+  }
+  head_statistics_ = std::move(statistics);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StageResult> SequentialPipeline::RunHead(const PlannedModule& module, const CompressionProgress& progress) {
+  if (head_statistics_ == nullptr) {
+    parts_.quantizer.BeginLayer();
+    RETURN_IF_ERROR(ObserveHead(progress));
+  }
+  ASSIGN_OR_RETURN(const Tensor matrix, ReadMatrix(parts_.reader, module.name));
+  RETURN_IF_ERROR(progress(0));
+  StageResult result;
+  RETURN_IF_ERROR(QuantizeModule(module, parts_.plan, {matrix.as<float>().data(), module.out, module.in}, head_statistics_.get(),
+                                 std::nullopt, parts_.quantizer, parts_.pool, result)
+                      .status());
+  RETURN_IF_ERROR(progress(1));
+  return result;
 }
 
 absl::StatusOr<StageResult> SequentialPipeline::RunStage(const Stage& stage, const CompressionProgress& progress) {

@@ -50,6 +50,11 @@ class SequentialPipeline {
   absl::Status Begin(int64_t num_done);
   // Layers in order. When it returns, the hidden states behind the layer are in their files, those before it still there.
   absl::StatusOr<StageResult> RunStage(const Stage& stage, const CompressionProgress& progress);
+  // Whether the method codes it for what reaches it: a head, tied or not, that gets integer codes.
+  bool CodesHead(const PlannedModule& module) const;
+  // Codes such a head for what the final norm makes of the last hidden states there are. A second call codes for what the first observed.
+  // Of the matrix the first `module.out` rows count. Calls `progress` after each sequence, when the matrix is read, and at the end.
+  absl::StatusOr<StageResult> RunHead(const PlannedModule& module, const CompressionProgress& progress);
   // The stage is saved: hidden states before it are no longer needed.
   void StageSaved(int64_t layer);
 
@@ -64,10 +69,11 @@ class SequentialPipeline {
   absl::StatusOr<HiddenStatesReader> OpenDense(int64_t layer) const;
   int64_t num_measured() const;
   absl::Status Observe(int64_t index, const DecoderLayer& layer, std::vector<Observed>& inputs, const CompressionProgress& progress);
+  absl::Status ObserveHead(const CompressionProgress& progress);
   absl::Status ScaleInputs(std::vector<Observed>& inputs, ScaledLayer& scaled, StageResult& result);
   absl::Status QuantizeStage(const Stage& stage, std::vector<Observed>& inputs, const ScaledLayer& scaled,
                              const CompressionProgress& progress, StageResult& result);
-  absl::Status Copy(const std::string& tensor, const ScaledLayer& scaled, StageResult& result);
+  absl::Status Copy(const TensorSpec& spec, const ScaledLayer& scaled, StageResult& result);
   // `observer` (null: none) sees the quantized layer at work.
   absl::Status Advance(int64_t index, const DecoderLayer& dense, const DecoderLayer& quantized, LayerObserver* observer,
                        const CompressionProgress& progress, StageResult& result);
@@ -78,9 +84,11 @@ class SequentialPipeline {
   const Isa isa_;
   std::unique_ptr<LayerwiseModel> model_;
   std::vector<int64_t> lengths_;
+  int64_t reached_ = 0;  // the layer whose inputs are the last that there are; the number of layers: the head's
   OverlayReader quantized_;
   std::vector<std::vector<float>> local_;  // outputs of the dense layer on the measured sequences, from the input of the quantized one
   std::vector<float> hidden_;              // one sequence
+  std::unique_ptr<InputStatistics> head_statistics_;
 };
 
 }  // namespace pith
