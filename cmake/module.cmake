@@ -55,12 +55,15 @@ function(compile_in_batches TARGET)
   endforeach()
 endfunction()
 
-# add_module(NAME DEPS other_module... LIBS library... HEAVY_HEADERS <header>... ALONE file...)
+# add_module(NAME DEPS other_module... LIBS library... HEAVY_HEADERS <header>... ALONE file... TEST_LABEL label)
 #   Builds libpith_NAME from every .cc below the calling folder except *_test.cc, *_bench.cc, *_fuzz.cc and main.cc, and one test
 #   binary NAME_test from the *_test.cc beside them. DEPS are the only modules it may include (lint.layering checks it).
-#   HEAVY_HEADERS that most of its files include are precompiled too, for this module alone.
+#   HEAVY_HEADERS that most of its files include are precompiled too, for this module alone. TEST_LABEL of its tests: `unit` without one.
 function(add_module NAME)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;TEST_DEPS;TEST_LIBS;HEAVY_HEADERS;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "" "TEST_LABEL" "DEPS;LIBS;TEST_DEPS;TEST_LIBS;HEAVY_HEADERS;ALONE" ${ARGN})
+  if(NOT ARG_TEST_LABEL)
+    set(ARG_TEST_LABEL unit)
+  endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
   set(tests ${sources})
   set(fuzzers ${sources})
@@ -91,7 +94,7 @@ function(add_module NAME)
     target_compile_definitions(${NAME}_test PRIVATE PITH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     # PROPERTIES comes last: it takes every word up to the next keyword, and words after that one's value are lost.
     gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. DISCOVERY_TIMEOUT 60
-                         PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT "PITH_TEST_PYTHON=${PITH_TEST_PYTHON}")
+                         PROPERTIES LABELS ${ARG_TEST_LABEL} TIMEOUT 120 ENVIRONMENT "PITH_TEST_PYTHON=${PITH_TEST_PYTHON}")
   endif()
   add_custom_target(fuzzers_${NAME})
   add_dependencies(fuzzers fuzzers_${NAME})

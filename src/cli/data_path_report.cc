@@ -67,6 +67,14 @@ int Width(absl::Span<const TensorDataPath> paths, std::string TensorDataPath::*f
 
 constexpr int64_t kWorkspaceRows = 512;  // the largest pass of the engine with its defaults
 
+// The last rows that fit a prompt into the context, and the logits of the last one.
+ForwardBatch LastPassOfAPrompt(int64_t max_position_embeddings) {
+  const int64_t rows = std::min(kWorkspaceRows, max_position_embeddings);
+  return {.token_ids = std::vector<int32_t>(static_cast<size_t>(rows)),
+          .sequences = {{.num_rows = rows, .first_position = max_position_embeddings - rows}},
+          .logits_rows = {static_cast<int32_t>(rows - 1)}};
+}
+
 constexpr std::pair<const char*, int64_t WeightBytes::*> kParts[] = {{"attention", &WeightBytes::attention},
                                                                      {"mlp", &WeightBytes::mlp},
                                                                      {"embedding", &WeightBytes::embedding},
@@ -82,7 +90,7 @@ OrderedJson ToJson(const WeightBytes& bytes) {
 
 }  // namespace
 
-absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, const DecoderModel& model, int num_threads) {
+absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, const DecoderModel& model, const ComputeContext& context) {
   MemoryReport report;
   for (const TensorInfo& tensor : reader.Tensors()) report.file_bytes += tensor.stored_bytes;
   for (const TensorDataPath& path : model.data_path()) {
@@ -94,8 +102,9 @@ absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, cons
     report.kv_bytes_per_token[static_cast<size_t>(dtype)] = model.KvSpecAs(static_cast<KvDtype>(dtype), 1).bytes_per_token();
   }
   report.max_position_embeddings = model.config().max_position_embeddings;
-  report.workspace_rows = kWorkspaceRows;
-  report.workspace_bytes = WorkspaceBytes(model.config(), num_threads, kWorkspaceRows);
+  const ForwardBatch pass = LastPassOfAPrompt(report.max_position_embeddings);
+  report.workspace_rows = pass.num_rows();
+  ASSIGN_OR_RETURN(report.workspace_bytes, ForecastWorkspaceBytes(reader, context, pass));
   return report;
 }
 

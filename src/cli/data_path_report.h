@@ -25,11 +25,11 @@ struct MemoryReport {
   int64_t process_bytes = 0;      // measured: growth of the process's anonymous memory while the weights were loaded; 0 if unknown
   std::array<int64_t, kNumKvDtypes> kv_bytes_per_token = {};  // by KvDtype
   int64_t max_position_embeddings = 0;
-  int64_t workspace_rows = 0, workspace_bytes = 0;  // buffers of a forward pass of that many rows
+  int64_t workspace_rows = 0, workspace_bytes = 0;  // buffers of the last pass of a prompt as long as the context
 };
 
-// forecast and process_bytes are the caller's to fill in: they need the time before the load.
-absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, const DecoderModel& model, int num_threads);
+// forecast and process_bytes are the caller's to fill in: they need the time before the load. `context`: what the model was loaded with.
+absl::StatusOr<MemoryReport> MakeMemoryReport(const ArtifactReader& reader, const DecoderModel& model, const ComputeContext& context);
 
 // One line per kind of tensor that shares a path ("30 x layers.*.mlp.down_proj"), or per tensor when `all`.
 std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all);

@@ -49,7 +49,7 @@ struct Case {
   }
 };
 
-Case MakeCase(const GemmProblem& p, uint64_t seed, bool extreme = false) {
+Case MakeCase(const GemmProblem& p, uint64_t seed, bool extreme = false, int64_t rows = kMaxRows) {
   Case c{.problem = p};
   RandomStream random(seed);
   const int64_t groups = p.n * (p.k / p.group_size), last_code = (int64_t{1} << p.bits) - 1;
@@ -69,15 +69,15 @@ Case MakeCase(const GemmProblem& p, uint64_t seed, bool extreme = false) {
     if (p.has_zero_point) c.zero_point.push_back(static_cast<uint8_t>(extreme ? 0 : random.Below(last_code + 1)));
   }
   for (int64_t i = 0; i < p.n; ++i) c.bias.push_back(random.Normal());
-  for (int64_t i = 0; i < kMaxRows * p.k; ++i) {
+  for (int64_t i = 0; i < rows * p.k; ++i) {
     const int32_t limit = p.activation == GemmActivation::kInt16 ? 32639 : 127;
     const int32_t q = extreme ? -limit : static_cast<int32_t>(random.Below(2 * limit + 1)) - limit;
     const int32_t upper = p.activation == GemmActivation::kInt16 ? (q + 128) >> 8 : q;
     c.high.push_back(static_cast<int8_t>(upper));
     if (p.activation == GemmActivation::kInt16) c.low.push_back(static_cast<int8_t>(q - 256 * upper));
   }
-  for (int64_t i = 0; i < kMaxRows * (p.k / p.activation_group); ++i) c.activation_scale.push_back(1e-4f * (1.0f + random.Uniform()));
-  for (int64_t r = 0; r < kMaxRows; ++r) {
+  for (int64_t i = 0; i < rows * (p.k / p.activation_group); ++i) c.activation_scale.push_back(1e-4f * (1.0f + random.Uniform()));
+  for (int64_t r = 0; r < rows; ++r) {
     for (int64_t s = 0; s < p.k; s += p.step()) {
       int32_t sum = 0;
       for (int64_t k = s; k < s + p.step(); ++k) sum += c.Integer(r, k);
@@ -196,9 +196,10 @@ void ExpectWithinModel(const Case& c, int64_t row, const std::vector<float>& out
   }
 }
 
+// Whatever other activations a row has, the test of the same name in gemm_test.cc asks for it.
 TEST(IntegerGemm, EveryRowOfTheTableIsExercised) {
   for (const GemmKernelEntry* row : AllGemmKernels()) {
-    if (row->activation == GemmActivation::kBf16 || row->activation == GemmActivation::kFp8) continue;
+    if (row->activation != GemmActivation::kInt16 && row->activation != GemmActivation::kInt8) continue;
     bool found = false;
     for (const GemmProblem& p : Problems(16)) {
       const GemmWeight weight = p.bits > 4 ? GemmWeight::kW8Grouped : GemmWeight::kW4Grouped;
@@ -269,6 +270,28 @@ TEST(IntegerGemm, ManyRowsInBlocksGiveTheSameBits) {
           ExpectRowsOfTheWhole(p);
         }
       }
+    }
+  }
+}
+
+// A call of 17 rows of the longest k that tiles take, one step more, and as many steps as a block of 128 rows can have: at the limits of
+// the buffers that tiles are packed into, and beyond.
+TEST(IntegerGemm, LongRowsGiveTheBitsOfTheScalarRow) {
+  struct Size {
+    GemmActivation activation;
+    int64_t m, k;
+  };
+  for (const auto& [activation, m, k] :
+       {Size{GemmActivation::kInt8, 17, 65536}, Size{GemmActivation::kInt8, 17, 65536 + 32}, Size{GemmActivation::kInt8, 17, 65536 + 64},
+        Size{GemmActivation::kInt8, 128, 8192}, Size{GemmActivation::kInt16, 17, 32768}, Size{GemmActivation::kInt16, 17, 32768 + 32},
+        Size{GemmActivation::kInt16, 17, 65536 + 64}, Size{GemmActivation::kInt16, 128, 4096}}) {
+    for (const int bits : {4, 8}) {
+      const GemmProblem p{
+          .n = 17, .k = k, .group_size = 32, .bits = bits, .has_min = bits == 4, .activation = activation, .activation_group = 32};
+      const Case c = MakeCase(p, 23, /*extreme=*/false, m);
+      const std::vector<const GemmKernelEntry*> kernels = RunnableKernels(p);
+      const std::vector<float> expected = Prepacked(c, kernels.back()).Run(0, m);
+      for (const GemmKernelEntry* kernel : kernels) ASSERT_EQ(Prepacked(c, kernel).Run(0, m), expected) << kernel->name << ", " << Name(p);
     }
   }
 }

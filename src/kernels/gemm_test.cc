@@ -244,16 +244,6 @@ std::vector<uint32_t> Bits(const std::vector<float>& values) {
 
 constexpr int64_t kColumns[] = {1, 15, 16, 17, 48, 100};
 
-TEST(Gemm, DenseIsWithinTheErrorModel) {
-  uint64_t seed = 1;
-  for (const int64_t n : kColumns) {
-    for (const int64_t k : {1, 2, 3, 4, 32, 36, 63, 64, 577, 1026, 2050}) {
-      ExpectAllKernelsCorrect(MakeCase({.n = n, .k = k}, seed++, k > 600 ? 9 : kMaxRows));
-      if (HasFatalFailure()) return;
-    }
-  }
-}
-
 // Per channel and per group; groups that are no multiple of 8, larger than a chunk of k, and many small ones.
 struct Grouping {
   int64_t k, group_size;
@@ -261,21 +251,79 @@ struct Grouping {
 constexpr Grouping kGroupings[] = {{4, 4},   {32, 16},  {36, 4},   {36, 12},   {36, 36},   {60, 20},
                                    {64, 32}, {576, 16}, {576, 64}, {576, 576}, {1040, 520}};
 
+std::vector<GemmProblem> DenseProblems() {
+  std::vector<GemmProblem> problems;
+  for (const int64_t n : kColumns) {
+    for (const int64_t k : {1, 2, 3, 4, 32, 36, 63, 64, 577, 1026, 2050}) problems.push_back({.n = n, .k = k});
+  }
+  return problems;
+}
+
+std::vector<GemmProblem> QuantizedProblems(int bits) {
+  std::vector<GemmProblem> problems;
+  for (const int64_t n : kColumns) {
+    for (const Grouping& grouping : kGroupings) {
+      for (const int offset : {0, 1, 2}) {
+        GemmProblem problem{.n = n, .k = grouping.k, .group_size = grouping.group_size, .bits = bits};
+        problem.has_zero_point = offset == 1;
+        problem.has_min = offset == 2;
+        SetScale(static_cast<GemmScale>(problems.size() % 4), &problem);
+        problems.push_back(problem);
+      }
+    }
+  }
+  return problems;
+}
+
+std::vector<GemmProblem> Fp8Problems() {
+  std::vector<GemmProblem> problems;
+  for (const int64_t n : kColumns) {
+    for (const Grouping& grouping : kGroupings) {
+      for (const GemmActivation activation : {GemmActivation::kBf16, GemmActivation::kFp8}) {
+        GemmProblem problem{.n = n, .k = grouping.k, .group_size = grouping.group_size, .bits = 8, .activation = activation};
+        SetScale(static_cast<GemmScale>(problems.size() % 4), &problem);
+        problems.push_back(problem);
+      }
+    }
+  }
+  return problems;
+}
+
+// Whatever other activations a row has, the test of the same name in gemm_integer_test.cc asks for it.
+TEST(Gemm, EveryRowOfTheTableIsExercised) {
+  for (const GemmKernelEntry* row : AllGemmKernels()) {
+    if (row->activation == GemmActivation::kInt16 || row->activation == GemmActivation::kInt8) continue;
+    bool found = false;
+    const auto look = [&](GemmWeight weight, const std::vector<GemmProblem>& problems) {
+      for (const GemmProblem& p : problems) {
+        found = found || (row->weight == weight && row->activation == p.activation && row->can_implement(p) == nullptr);
+      }
+    };
+    look(GemmWeight::kBf16, DenseProblems());
+    look(GemmWeight::kW4Grouped, QuantizedProblems(4));
+    look(GemmWeight::kW8Grouped, QuantizedProblems(8));
+    look(GemmWeight::kF8Grouped, Fp8Problems());
+    EXPECT_TRUE(found) << row->name;
+  }
+}
+
+int64_t RowsFor(const GemmProblem& problem) { return problem.k > 600 ? 9 : kMaxRows; }
+
+TEST(Gemm, DenseIsWithinTheErrorModel) {
+  uint64_t seed = 1;
+  for (const GemmProblem& problem : DenseProblems()) {
+    ExpectAllKernelsCorrect(MakeCase(problem, seed++, RowsFor(problem)));
+    if (HasFatalFailure()) return;
+  }
+}
+
 class QuantizedGemm : public ::testing::TestWithParam<int> {};  // bits
 
 TEST_P(QuantizedGemm, IsWithinTheErrorModel) {
   uint64_t seed = 1000 * static_cast<uint64_t>(GetParam());
-  for (const int64_t n : kColumns) {
-    for (const Grouping& grouping : kGroupings) {
-      for (const int offset : {0, 1, 2}) {
-        GemmProblem problem{.n = n, .k = grouping.k, .group_size = grouping.group_size, .bits = GetParam()};
-        problem.has_zero_point = offset == 1;
-        problem.has_min = offset == 2;
-        SetScale(static_cast<GemmScale>(seed % 4), &problem);
-        ExpectAllKernelsCorrect(MakeCase(problem, seed++, grouping.k > 600 ? 9 : kMaxRows));
-        if (HasFatalFailure()) return;
-      }
-    }
+  for (const GemmProblem& problem : QuantizedProblems(GetParam())) {
+    ExpectAllKernelsCorrect(MakeCase(problem, seed++, RowsFor(problem)));
+    if (HasFatalFailure()) return;
   }
 }
 
@@ -283,15 +331,9 @@ INSTANTIATE_TEST_SUITE_P(Bits, QuantizedGemm, ::testing::Values(2, 3, 4, 5, 6, 7
 
 TEST(Gemm, Fp8IsWithinTheErrorModel) {
   uint64_t seed = 20000;
-  for (const int64_t n : kColumns) {
-    for (const Grouping& grouping : kGroupings) {
-      for (const GemmActivation activation : {GemmActivation::kBf16, GemmActivation::kFp8}) {
-        GemmProblem problem{.n = n, .k = grouping.k, .group_size = grouping.group_size, .activation = activation};
-        SetScale(static_cast<GemmScale>(seed % 4), &problem);
-        ExpectAllKernelsCorrect(MakeFp8Case(problem, seed++, grouping.k > 600 ? 9 : kMaxRows));
-        if (HasFatalFailure()) return;
-      }
-    }
+  for (const GemmProblem& problem : Fp8Problems()) {
+    ExpectAllKernelsCorrect(MakeFp8Case(problem, seed++, RowsFor(problem)));
+    if (HasFatalFailure()) return;
   }
 }
 

@@ -43,6 +43,18 @@ TEST(Registry, NamesFollowTheGrammarAndAreUnique) {
   }
 }
 
+// Tests of kernels pass over the rows that the CPU lacks: which they are is said here.
+TEST(Registry, EveryRowRunsOnThisCpu) {
+  std::string lacking;
+  for (const GemmKernelEntry* row : AllGemmKernels()) {
+    if (!RunsHere(row->isa)) absl::StrAppend(&lacking, "\n  ", row->name);
+  }
+  for (const OperatorEntry* row : AllOperators()) {
+    if (!RunsHere(row->isa)) absl::StrAppend(&lacking, "\n  ", row->name);
+  }
+  if (!lacking.empty()) GTEST_SKIP() << "no test runs these rows, for this CPU lacks their instructions:" << lacking;
+}
+
 TEST(Registry, EveryIsaHasEveryWeightFamilyItGainsByAndTheBestComesFirst) {
   std::set<std::pair<Isa, GemmWeight>> seen;
   int previous = static_cast<int>(Isa::kAmx);

@@ -41,6 +41,7 @@ class LoadedDecoderModel : public DecoderModel {
   const std::vector<TensorDataPath>& data_path() const override { return decoder_.data_path; }
   std::string DataPathName() const override;
   int64_t resident_weight_bytes() const override;
+  int64_t workspace_bytes() const override { return workspace_.bytes(); }
   absl::Status Forward(const ForwardBatch& batch, KvStorage& kv, absl::Span<float> logits) override;
   void SetObserver(LayerObserver* observer) override { observer_ = observer; }
   void SetProfiler(Profiler* profiler) override { profiler_ = profiler; }

@@ -60,6 +60,8 @@ class DecoderModel {
   // A short name of the whole path, for evidence: "W4A16/int16", "BF16/bf16", "Q4_K+Q6_K/int8".
   virtual std::string DataPathName() const = 0;
   virtual int64_t resident_weight_bytes() const = 0;
+  // Of the buffers that passes so far have worked in: they grow to the largest pass and stay. 0: a model without any.
+  virtual int64_t workspace_bytes() const { return 0; }
 
   // Runs the batch: appends keys and values to `kv` at the rows' positions and writes logits [logits_rows, vocab_size] f32.
   // `logits` has room for exactly that. Errors: kInvalidArgument for token ids or positions out of range.

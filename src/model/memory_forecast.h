@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "artifact/artifact_reader.h"
-#include "model/decoder_config.h"
+#include "model/forward_batch.h"
 #include "nn/compute_context.h"
 #include "nn/data_path.h"
 
@@ -32,7 +32,8 @@ WeightBytes CountWeightBytes(absl::Span<const TensorDataPath> data_path, int64_t
 // Bytes in the files, by DescribeWeight of every module.
 absl::StatusOr<WeightBytes> StoredWeightBytes(const ArtifactReader& reader);
 
-// Buffers of forward passes of up to `rows` rows.
-int64_t WorkspaceBytes(const DecoderConfig& config, int num_threads, int64_t rows);
+// The buffers of a forward pass of `batch` by a model loaded with this context: DecoderModel::workspace_bytes() when it was the first.
+// Rows, sequences and logits_rows count; what the tokens are and where their blocks lie does not. Errors: as above.
+absl::StatusOr<int64_t> ForecastWorkspaceBytes(const ArtifactReader& reader, const ComputeContext& context, const ForwardBatch& batch);
 
 }  // namespace pith

@@ -3,6 +3,7 @@
 #include "gtest/gtest.h"
 #include "model/decoder_model.h"
 #include "model/synthetic_artifact.h"
+#include "model/test_sequence.h"
 
 namespace pith {
 namespace {
@@ -97,13 +98,85 @@ TEST_F(MemoryForecastTest, StoredBytesByPart) {
   EXPECT_EQ(stored->norms, 2 * 5 * 32);
 }
 
-TEST_F(MemoryForecastTest, AWorkspaceGrowsWithItsRowsUpToTheMlp) {
-  const auto config = ParseDecoderConfig(TinyConfig("llama", true));
-  const int64_t one = WorkspaceBytes(*config, 1, 1), two = WorkspaceBytes(*config, 1, 2);
+// `rows` rows of one sequence from position `first` on, and the logits of the last `logits` of them.
+ForwardBatch Pass(int64_t rows, int64_t first, int64_t logits) {
+  ForwardBatch batch{.token_ids = std::vector<int32_t>(rows, 1), .sequences = {{.num_rows = rows, .first_position = first}}};
+  for (int64_t r = rows - logits; r < rows; ++r) batch.logits_rows.push_back(static_cast<int32_t>(r));
+  return batch;
+}
+
+class WorkspaceForecastTest : public testing::Test {
+ protected:
+  // Of all passes, each the first of a model.
+  void ExpectForecastIsActual(const ArtifactReader& artifact, const std::string& name) {
+    for (ForwardBatch batch : {Pass(512, 0, 1), Pass(512, 1000, 512), Pass(1, 2047, 1), Pass(7, 0, 0)}) {
+      const auto forecast = ForecastWorkspaceBytes(artifact, MakeComputeContext(&pool_, DetectIsa()), batch);
+      ASSERT_TRUE(forecast.ok()) << forecast.status();
+      const auto model = DecoderModel::Load(artifact, {.pool = &pool_, .isa = DetectIsa()});
+      ASSERT_TRUE(model.ok()) << model.status();
+      TestCache cache(**model, 64);
+      BlockTable table;
+      ASSERT_TRUE(cache.pool.Grow(table, batch.sequences[0].first_position + batch.num_rows()).ok());
+      batch.sequences[0].blocks = &table;
+      std::vector<float> logits(batch.logits_rows.size() * (*model)->config().vocab_size);
+      ASSERT_TRUE((*model)->Forward(batch, cache.storage, absl::MakeSpan(logits)).ok());
+      EXPECT_EQ(*forecast, (*model)->workspace_bytes())
+          << name << ", " << batch.num_rows() << " rows from " << batch.sequences[0].first_position << " on";
+    }
+  }
+  // A model with room for groups of 128 and for 2048 tokens.
+  static std::unique_ptr<SyntheticArtifact> Artifact(const std::string& model_type, bool tied) {
+    Json config = TinyConfig(model_type, tied);
+    config.update({{"hidden_size", 128}, {"intermediate_size", 384}, {"head_dim", 32}, {"max_position_embeddings", 2048}});
+    return SyntheticArtifact::Random(config, 1);
+  }
+  ThreadPool pool_{2};
+};
+
+TEST_F(WorkspaceForecastTest, EveryArchitecture) {
+  for (const char* model_type : {"llama", "qwen2", "qwen3", "gemma3_text"}) ExpectForecastIsActual(*Artifact(model_type, true), model_type);
+}
+
+TEST_F(WorkspaceForecastTest, EveryFormOfInput) {
+  const QuantizationArgs token{.strategy = QuantizationStrategy::kToken, .dynamic = true};
+  QuantizationArgs outliers = token, columns = token, fp8 = token;
+  outliers.outlier_threshold = columns.outlier_threshold = 6;
+  columns.fixed_outliers = true;
+  fp8.type = QuantizationType::kFloat;
+  struct Form {
+    const char* name;
+    int bits;
+    int64_t group_size;  // 0: per channel
+    std::optional<InputQuantization> input;
+  };
+  for (const Form& form :
+       {Form{"int16 in groups of 32", 4, 32, {}}, Form{"int16 in groups of 128", 8, 128, {}},
+        Form{"int8 per group", 4, 32, InputQuantization{token}}, Form{"int8 per token", 8, 0, InputQuantization{token}},
+        Form{"LLM_INT8", 8, 0, InputQuantization{outliers}}, Form{"LLM_INT8, columns", 8, 0, InputQuantization{columns, 0, {1, 2, 5}}},
+        Form{"fp8", 8, 0, InputQuantization{fp8}}}) {
+    for (const bool tied : {true, false}) {
+      const auto artifact = Artifact("llama", tied);
+      const bool is_fp8 = form.input.has_value() && form.input->args.type == QuantizationType::kFloat;
+      artifact->QuantizeLayers(form.bits, form.group_size, is_fp8 ? QuantizationType::kFloat : QuantizationType::kInt);
+      if (form.input.has_value()) artifact->SetInput(*form.input);
+      ExpectForecastIsActual(*artifact, form.name);
+    }
+  }
+}
+
+TEST_F(WorkspaceForecastTest, GrowsWithRowsUpToTheMlpThreadsAndSharedTokens) {
+  const auto artifact = Artifact("llama", true);
+  const auto bytes = [&](const ForwardBatch& batch, int threads = 1) {
+    ThreadPool pool(threads);
+    return *ForecastWorkspaceBytes(*artifact, MakeComputeContext(&pool, Isa::kScalar), batch);
+  };
+  const int64_t one = bytes(Pass(1, 0, 1)), two = bytes(Pass(2, 0, 1));
   EXPECT_GT(two, one);
-  EXPECT_EQ(WorkspaceBytes(*config, 1, 3) - two, two - one);
-  EXPECT_LT(WorkspaceBytes(*config, 1, 1025) - WorkspaceBytes(*config, 1, 1024), two - one);
-  EXPECT_GT(WorkspaceBytes(*config, 2, 1), one);
+  EXPECT_EQ(bytes(Pass(3, 0, 1)) - two, two - one);
+  EXPECT_LT(bytes(Pass(1025, 0, 1)) - bytes(Pass(1024, 0, 1)), two - one);
+  EXPECT_GT(bytes(Pass(1, 0, 1), 2), one);
+  EXPECT_EQ(bytes(Pass(1, 2000, 1)), one);
+  EXPECT_GT(bytes(Pass(1, 2000, 1), 2), bytes(Pass(1, 0, 1), 2));
 }
 
 }  // namespace

@@ -8,9 +8,9 @@ namespace {
 class LinearForecastTest : public testing::Test {
  protected:
   int64_t Bytes(absl::Span<const WeightShape> parts) {
-    const auto bytes = ForecastLinearBytes(parts, MakeComputeContext(&pool_, DetectIsa()));
-    EXPECT_TRUE(bytes.ok()) << bytes.status();
-    return bytes.value_or(-1);
+    const auto forecast = ForecastLinear(parts, MakeComputeContext(&pool_, DetectIsa()));
+    EXPECT_TRUE(forecast.ok()) << forecast.status();
+    return forecast.ok() ? forecast->bytes : -1;
   }
   ThreadPool pool_{1};
 };
@@ -54,9 +54,21 @@ TEST_F(LinearForecastTest, EmbeddingsAreBf16OrAsAMatrix) {
   EXPECT_EQ(*ForecastEmbeddingBytes(w4, context), Bytes({&w4, 1}));
 }
 
+TEST_F(LinearForecastTest, MatricesOfALayerSayEachFormOfInputOnce) {
+  const WeightShape dense = {.out = 16, .in = 128}, w4 = {.out = 16, .in = 128, .bits = 4, .group_size = 32};
+  WeightShape w8 = {.out = 16, .in = 128, .bits = 8, .group_size = 32};
+  const WeightShape parts[] = {w4, dense, w8, {.out = 16, .in = 128, .bits = 8, .group_size = 64}};
+  const auto forecast = ForecastLinear(parts, MakeComputeContext(&pool_, DetectIsa()));
+  ASSERT_TRUE(forecast.ok()) << forecast.status();
+  const InputFormat int16 = {.kind = GemmActivation::kInt16, .group_size = 32, .sum_group = 32};
+  InputFormat longer = int16;
+  longer.group_size = longer.sum_group = 64;
+  EXPECT_EQ(forecast->formats, (std::vector<InputFormat>{int16, InputFormat{}, longer}));
+}
+
 TEST_F(LinearForecastTest, WhatNoKernelRunsIsAnError) {
   const WeightShape odd = {.out = 16, .in = 10, .bits = 9, .group_size = 3};
-  EXPECT_FALSE(ForecastLinearBytes({&odd, 1}, MakeComputeContext(&pool_, DetectIsa())).ok());
+  EXPECT_FALSE(ForecastLinear({&odd, 1}, MakeComputeContext(&pool_, DetectIsa())).ok());
 }
 
 }  // namespace

@@ -49,11 +49,11 @@ const Variant kVariants[] = {
     {"qwen3_fp8_static", "qwen3", 8, 0, InputQuantization{kFp8Tensor, 0.05f}},
 };
 
-std::unique_ptr<SyntheticArtifact> MakeArtifact(const Variant& variant) {
+std::unique_ptr<SyntheticArtifact> MakeArtifact(const Variant& variant, int64_t window = 20) {
   Json config = {{"model_type", variant.model_type}, {"vocab_size", kVocab},       {"hidden_size", 96},        {"intermediate_size", 192},
                  {"num_hidden_layers", 2},           {"num_attention_heads", 6},   {"num_key_value_heads", 2}, {"head_dim", 32},
-                 {"max_position_embeddings", 1024},  {"tie_word_embeddings", true}};
-  if (std::string(variant.model_type) == "gemma3_text") config.update({{"sliding_window", 20}, {"sliding_window_pattern", 2}});
+                 {"max_position_embeddings", 2048},  {"tie_word_embeddings", true}};
+  if (std::string(variant.model_type) == "gemma3_text") config.update({{"sliding_window", window}, {"sliding_window_pattern", 2}});
   auto artifact = SyntheticArtifact::Random(config, 11);
   const QuantizationType type = variant.input.has_value() ? variant.input->args.type : QuantizationType::kInt;
   if (variant.bits < 16) artifact->QuantizeLayers(variant.bits, variant.group_size, type);
@@ -68,21 +68,25 @@ std::vector<int32_t> RandomTokens(int64_t count, uint64_t seed) {
   return tokens;
 }
 
+std::unique_ptr<DecoderModel> LoadModel(const ArtifactReader& artifact, ThreadPool* pool, Isa isa) {
+  auto model = DecoderModel::Load(artifact, {.pool = pool, .isa = isa});
+  CHECK(model.ok());
+  return *std::move(model);
+}
+
+// First position whose logits differ in any bit, or -1.
+int64_t FirstDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  CHECK_EQ(a.size(), b.size());
+  for (size_t row = 0; row < a.size() / kVocab; ++row) {
+    if (std::memcmp(a.data() + row * kVocab, b.data() + row * kVocab, kVocab * sizeof(float)) != 0) return static_cast<int64_t>(row);
+  }
+  return -1;
+}
+
 class RowInvariance : public testing::TestWithParam<Variant> {
  protected:
-  std::unique_ptr<DecoderModel> Load(ThreadPool* pool, Isa isa) {
-    auto model = DecoderModel::Load(*artifact_, {.pool = pool, .isa = isa});
-    CHECK(model.ok());
-    return *std::move(model);
-  }
-  // First position whose logits differ in any bit, or -1.
-  static int64_t FirstDifference(const std::vector<float>& a, const std::vector<float>& b) {
-    CHECK_EQ(a.size(), b.size());
-    for (size_t row = 0; row < a.size() / kVocab; ++row) {
-      if (std::memcmp(a.data() + row * kVocab, b.data() + row * kVocab, kVocab * sizeof(float)) != 0) return static_cast<int64_t>(row);
-    }
-    return -1;
-  }
+  std::unique_ptr<DecoderModel> Load(ThreadPool* pool, Isa isa) const { return LoadModel(*artifact_, pool, isa); }
+
   const std::unique_ptr<SyntheticArtifact> artifact_ = MakeArtifact(GetParam());
   const std::vector<int32_t> tokens_ = RandomTokens(kTokens, 1);
 };
@@ -169,41 +173,55 @@ TEST_P(RowInvariance, AvxVnniGivesTheBitsOfAvx2) {
 // Rolling tokens back and decoding others in their place leaves no trace of the first.
 TEST_P(RowInvariance, TruncateAndContinue) {
   ThreadPool pool(2);
-  const auto model = Load(&pool, DetectIsa());
-  TestCache cache(*model, 12);
-  BlockTable table;
-  const std::vector<float> expected = AppendInChunks(*model, cache, table, tokens_, kTokens);
-  cache.pool.Release(table);
-  AppendInChunks(*model, cache, table, absl::MakeConstSpan(tokens_).first(50), 64);
-  AppendInChunks(*model, cache, table, RandomTokens(40, 9), 5);
-  cache.pool.Truncate(table, 50);
-  const std::vector<float> rest = AppendInChunks(*model, cache, table, absl::MakeConstSpan(tokens_).subspan(50), 3);
-  EXPECT_EQ(FirstDifference(rest, {expected.begin() + 50 * kVocab, expected.end()}), -1);
+  for (const Isa isa : ThisCpu().SupportedIsas()) {
+    const auto model = Load(&pool, isa);
+    TestCache cache(*model, 12);
+    BlockTable table;
+    const std::vector<float> expected = AppendInChunks(*model, cache, table, tokens_, kTokens);
+    cache.pool.Release(table);
+    AppendInChunks(*model, cache, table, absl::MakeConstSpan(tokens_).first(50), 64);
+    AppendInChunks(*model, cache, table, RandomTokens(40, 9), 5);
+    cache.pool.Truncate(table, 50);
+    const std::vector<float> rest = AppendInChunks(*model, cache, table, absl::MakeConstSpan(tokens_).subspan(50), 3);
+    EXPECT_EQ(FirstDifference(rest, {expected.begin() + 50 * kVocab, expected.end()}), -1) << IsaName(isa);
+  }
 }
 
-// Every format of the cache, over more tokens than a partition of attention: threads share the tokens of a long sequence.
-TEST_P(RowInvariance, CacheFormatsBeyondAPartition) {
-  const std::vector<int32_t> tokens = RandomTokens(kAttentionPartition + 40, 3);
-  const auto half = static_cast<int64_t>(kAttentionPartition - 20);
-  for (const Isa isa : {DetectIsa(), Isa::kAvx2, Isa::kAvx2Vnni}) {
-    if (!ThisCpu().Supports(isa)) continue;
+// The last kLastTokens of `count` tokens behind the others, in every format of the cache: the same bits in chunks of any size and with any
+// number of threads, which share the tokens of a long sequence. On every instruction set.
+constexpr int64_t kLastTokens = 60;
+
+void ExpectSameBitsBehind(const ArtifactReader& artifact, int64_t count) {
+  const std::vector<int32_t> tokens = RandomTokens(count, 3);
+  const auto first = absl::MakeConstSpan(tokens).first(count - kLastTokens), last = absl::MakeConstSpan(tokens).last(kLastTokens);
+  ThreadPool pools[] = {ThreadPool(1), ThreadPool(2), ThreadPool(3)};
+  for (const Isa isa : ThisCpu().SupportedIsas()) {
+    std::vector<std::unique_ptr<DecoderModel>> models;
+    for (ThreadPool& pool : pools) models.push_back(LoadModel(artifact, &pool, isa));
     for (const KvDtype dtype : {KvDtype::kBf16, KvDtype::kInt8, KvDtype::kFp8}) {
+      TestCache cache(*models[1], 40, /*skip=*/3, dtype);
+      BlockTable table;
+      AppendInChunks(*models[1], cache, table, first, 512);
       std::vector<float> expected;
-      for (const int threads : {1, 2, 3}) {
-        ThreadPool pool(threads);
-        const auto model = Load(&pool, isa);
+      for (const auto& model : models) {
         for (const int64_t chunk : {1, 9, 64}) {
-          TestCache cache(*model, 20, /*skip=*/chunk % 3, dtype);
-          BlockTable table;
-          AppendInChunks(*model, cache, table, absl::MakeConstSpan(tokens).first(half), 512);
-          const std::vector<float> logits = AppendInChunks(*model, cache, table, absl::MakeConstSpan(tokens).subspan(half), chunk);
+          cache.pool.Truncate(table, first.size());
+          const std::vector<float> logits = AppendInChunks(*model, cache, table, last, chunk);
           if (expected.empty()) expected = logits;
           EXPECT_EQ(FirstDifference(logits, expected), -1)
-              << IsaName(isa) << ", cache " << KvDtypeName(dtype) << ", chunk " << chunk << ", threads " << threads;
+              << IsaName(isa) << ", cache " << KvDtypeName(dtype) << ", chunk " << chunk << ", threads " << &model - models.data() + 1;
         }
       }
     }
   }
+}
+
+TEST_P(RowInvariance, CacheFormatsBeyondAPartition) { ExpectSameBitsBehind(*artifact_, kAttentionPartition + 40); }
+
+// The last rows see the end of one partition and the begin of the next, and nothing of the first: a tile that threads share does not begin
+// with partition 0.
+TEST(RowInvarianceOfWindows, AWindowBehindTheFirstPartition) {
+  ExpectSameBitsBehind(*MakeArtifact({"gemma3_bf16", "gemma3_text", 16, 0}, kAttentionPartition), 2 * kAttentionPartition + 40);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RowInvariance, testing::ValuesIn(kVariants), [](const auto& info) { return info.param.name; });
