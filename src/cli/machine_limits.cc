@@ -30,6 +30,8 @@ int64_t BufferBytes(int64_t working_set_bytes) {
 
 }  // namespace
 
+double Gops(int64_t multiply_adds, double seconds) { return 2e-9 * static_cast<double>(multiply_adds) / seconds; }
+
 double MachineLimits::gops(ProbeLimit limit) const {
   switch (limit) {
     case ProbeLimit::kF32: return f32_gops;
@@ -65,7 +67,7 @@ double MachineProbe::MultiplyGops(const ProbeEntry& row) {
   std::atomic<int64_t> multiply_adds{0};
   const auto start = std::chrono::steady_clock::now();
   pool_.Run([&](int) { multiply_adds += row.multiply(kSteps); });
-  return 2e-9 * static_cast<double>(multiply_adds.load()) / SecondsSince(start);
+  return Gops(multiply_adds.load(), SecondsSince(start));
 }
 
 void MachineProbe::Sample() {

@@ -12,6 +12,9 @@
 
 namespace pith {
 
+// 10^9 operations per second; a multiply-add is two.
+double Gops(int64_t multiply_adds, double seconds);
+
 // Rates of one number of threads; 0 where the instruction set has no such instruction. A multiply-add is two operations.
 struct MachineLimits {
   int threads = 0;

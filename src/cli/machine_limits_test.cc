@@ -29,6 +29,11 @@ TEST(MachineLimitsTest, AForcedInstructionSetIsWhatIsMeasured) {
   EXPECT_THAT(LimitsText(limits), testing::MatchesRegex("read .* GB/s over 1.0 MB; f32 .* GOPS \\(1 thread\\)"));
 }
 
+TEST(MachineLimitsTest, AMultiplyAddIsTwoOperations) {
+  EXPECT_DOUBLE_EQ(Gops(3'000'000'000, 2.0), 3.0);
+  EXPECT_DOUBLE_EQ(Gops(0, 1.0), 0.0);
+}
+
 TEST(MachineLimitsTest, ClearForgetsTheSamples) {
   ThreadPool pool(1);
   MachineProbe probe(pool, Isa::kScalar, 1 << 20);
