@@ -91,7 +91,7 @@ MachineLimits MachineProbe::limits() const {
           .read_gb_per_s = Median(read_),
           .f32_gops = Median(f32_),
           .bf16_gops = bf16_.empty() ? 0.0 : Median(bf16_),
-          .int8_gops = int8_.empty() ? 0.0 : Median(int8_)};
+          .int8_gops = Median(int8_)};
 }
 
 MachineLimits MeasureMachineLimits(ThreadPool& pool, Isa isa, int64_t working_set_bytes, int samples) {
@@ -110,8 +110,7 @@ std::string LimitsText(const MachineLimits& limits) {
   std::string text = absl::StrFormat("read %.1f GB/s over %s; f32 %.0f", limits.read_gb_per_s, HumanBytes(limits.read_bytes),
                                      limits.f32_gops);
   if (limits.bf16_gops > 0) absl::StrAppendFormat(&text, ", bf16 %.0f", limits.bf16_gops);
-  if (limits.int8_gops > 0) absl::StrAppendFormat(&text, ", int8 %.0f", limits.int8_gops);
-  return absl::StrCat(text, " GOPS (", Plural(limits.threads, "thread"), ")");
+  return absl::StrCat(text, absl::StrFormat(", int8 %.0f", limits.int8_gops), " GOPS (", Plural(limits.threads, "thread"), ")");
 }
 
 }  // namespace pith
