@@ -1,7 +1,7 @@
 // Every GEMM row on matrices of real models, one thread, weights read from memory (copies are used in turn).
 // Each iteration times the kernel and a plain read of as many bytes of another copy, so that both see the same machine. Counters, all from
 // the best iteration (others share the machine): GB/s of prepacked weights, GFLOPS, read = kernel rate / plain read rate, and
-// peak = GFLOPS / the rate of the row's multiply instruction (f32 FMA, bf16 or int8 dot products).
+// peak = GFLOPS / the rate of what the row multiplies with (GemmKernelEntry::multiply).
 //   gemm_bench --benchmark_filter='w4g.*avx512_vnni/qwen05_down'
 #include <benchmark/benchmark.h>
 
@@ -13,7 +13,7 @@
 
 #include "base/aligned_buffer.h"
 #include "kernels/registry.h"
-#include "machine_limits.h"
+#include "thread_limits.h"
 
 namespace pith {
 namespace {
@@ -30,18 +30,6 @@ constexpr Shape kShapes[] = {
 };
 constexpr int64_t kRows[] = {1, 2, 4, 8, 16, 64, 512};
 constexpr int64_t kColdBytes = int64_t{96} << 20;  // three times the last-level cache of the machine measured
-
-// The rate of the row's multiply instruction. 16-bit activations are two int8 planes: two multiplications each.
-double PeakOf(const GemmKernelEntry& row) {
-  const Isa isa = static_cast<Isa>(row.isa);
-  switch (row.activation) {
-    case GemmActivation::kBf16:
-    case GemmActivation::kFp8: return isa < Isa::kAvx512Vnni ? FmaFlopsPerSecond(isa) : PeakPerSecond(ProbeLimit::kBf16, isa);
-    case GemmActivation::kInt16: return PeakPerSecond(ProbeLimit::kInt8, isa) / 2;
-    case GemmActivation::kInt8: return PeakPerSecond(ProbeLimit::kInt8, isa);
-  }
-  return 0.0;
-}
 
 bool IsInteger(GemmActivation activation) { return activation == GemmActivation::kInt16 || activation == GemmActivation::kInt8; }
 
@@ -95,7 +83,7 @@ void BenchGemm(benchmark::State& state, const GemmKernelEntry* row, const Shape&
   const std::vector<float> scale(static_cast<size_t>(m), 1.0f);
   if (row->activation == GemmActivation::kFp8) params.activation_scale = scale.data();
   if (IsInteger(row->activation)) params.integer = integers.emplace(problem, m).View(problem);
-  const double peak = PeakOf(*row);
+  const double peak = PeakPerSecond(row->multiply, row->isa);
   const ProbeEntry* reader = FindProbe(ProbeLimit::kRead, DetectIsa());
   double best_kernel = 1e9, best_read = 1e9;
   volatile uint64_t sink = 0;

@@ -1,6 +1,6 @@
 // Every operator row on sizes of real models, one thread (attention of few rows also with two, the KV heads' tokens split between them).
-// Counters: GFLOPS or GB/s, and the share of the limit measured in the same run (f32 FMA of the row's instruction set; a plain read of as
-// many bytes).
+// Counters: GFLOPS or GB/s, and the share of the limit measured in the same run (of_peak: what the row multiplies with; of_read: a plain
+// read of as many bytes).
 //   operators_bench --benchmark_filter=prefill --benchmark_repetitions=5
 #include <benchmark/benchmark.h>
 
@@ -12,7 +12,7 @@
 #include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
 #include "kernels/registry.h"
-#include "machine_limits.h"
+#include "thread_limits.h"
 
 namespace pith {
 namespace {
@@ -140,7 +140,7 @@ void BenchAttention(benchmark::State& state, const OperatorEntry* row, const Att
                     .scale = 0.125f,
                     .kv_head_end = c.num_kv_heads,
                     .row_end = c.num_rows};
-  const double flops_limit = FmaFlopsPerSecond(static_cast<Isa>(row->isa));
+  const double flops_limit = PeakPerSecond(row->multiply, row->isa);
   const double read_limit = ReadBytesPerSecond(cache.data(), cache.total_bytes() / 256 * 256);
   int64_t sequence = 0;
   for (auto _ : state) {
@@ -156,7 +156,7 @@ void BenchAttention(benchmark::State& state, const OperatorEntry* row, const Att
   state.counters["GFLOPS"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsRate);
   state.counters["KV_GB/s"] = benchmark::Counter(bytes * 1e-9, benchmark::Counter::kIsRate);
   if (threads > 1) return;  // the limits are those of one thread
-  state.counters["of_fma"] = benchmark::Counter(flops / flops_limit, benchmark::Counter::kIsRate);
+  state.counters["of_peak"] = benchmark::Counter(flops / flops_limit, benchmark::Counter::kIsRate);
   state.counters["of_read"] = benchmark::Counter(bytes / read_limit, benchmark::Counter::kIsRate);
 }
 

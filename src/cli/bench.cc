@@ -93,9 +93,7 @@ absl::StatusOr<BenchRow> Measure(const BenchTest& test, DecoderModel& model, Mac
     row.samples_ns.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
   }
   row.limits = probe.limits();
-  row.roofline = Roofline(profiler.records(), row.limits);
-  row.roofline.read_seconds *= static_cast<double>(row.passes_per_sample);
-  row.roofline.multiply_seconds *= static_cast<double>(row.passes_per_sample);
+  row.run_roofline = Roofline(profiler.records(), row.limits);
   return row;
 }
 

@@ -63,9 +63,13 @@ std::string BenchTest::Name() const {
   return name;
 }
 
+RooflineTime BenchRow::roofline() const {
+  const auto runs = static_cast<double>(passes_per_sample);
+  return {.read_seconds = runs * run_roofline.read_seconds, .multiply_seconds = runs * run_roofline.multiply_seconds};
+}
 double BenchRow::median_ns() const { return Median(samples_ns); }
 double BenchRow::tokens_per_second() const { return 1e9 * static_cast<double>(tokens_per_sample()) / median_ns(); }
-double BenchRow::share() const { return 1e9 * roofline.seconds() / median_ns(); }
+double BenchRow::share() const { return 1e9 * roofline().seconds() / median_ns(); }
 double BenchRow::pass_ms() const {
   const int64_t passes = test.kind == BenchKind::kDecode ? test.tokens : passes_per_sample;
   return 1e-6 * median_ns() / static_cast<double>(passes);

@@ -40,14 +40,15 @@ struct BenchRow {
   int64_t passes_per_sample = 1;   // of a verification test; 1 otherwise
   std::string test_time;           // start, UTC: "2026-11-30T03:00:00Z"
   MachineLimits limits;            // sampled between the samples
-  RooflineTime roofline;           // least time of one sample on these limits
+  RooflineTime run_roofline;       // least time of one run of the test on these limits
 
+  RooflineTime roofline() const;  // of a sample
   int64_t tokens_per_sample() const { return test.batch * test.tokens * passes_per_sample; }
   double median_ns() const;
   double tokens_per_second() const;  // of the median sample
   double pass_ms() const;            // prefill: the whole prompt; decode: one step; verification: one pass
   double share() const;              // of the roofline: least time / median time
-  const char* bound() const { return roofline.read_seconds >= roofline.multiply_seconds ? "memory" : "compute"; }
+  const char* bound() const { return run_roofline.read_seconds >= run_roofline.multiply_seconds ? "memory" : "compute"; }
 };
 
 // "2026-11-30T03:00:00Z"

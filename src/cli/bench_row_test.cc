@@ -28,7 +28,7 @@ BenchRow DecodeRow() {
   row.test_time = "2026-11-30T03:00:00Z";
   row.limits.threads = 2;
   row.limits.read_gb_per_s = 35;
-  row.roofline = {.read_seconds = 1.5, .multiply_seconds = 0.1};
+  row.run_roofline = {.read_seconds = 1.5, .multiply_seconds = 0.1};
   return row;
 }
 
@@ -49,9 +49,11 @@ TEST(BenchRowTest, DerivedFigures) {
   BenchRow verify = row;
   verify.test = {BenchKind::kVerify, 8, 1, 0};
   verify.passes_per_sample = 4;
-  verify.roofline = {.read_seconds = 0.1, .multiply_seconds = 1.0};
+  verify.run_roofline = {.read_seconds = 0.125, .multiply_seconds = 0.25};
   EXPECT_EQ(verify.tokens_per_sample(), 32);
   EXPECT_DOUBLE_EQ(verify.pass_ms(), 500);
+  EXPECT_DOUBLE_EQ(verify.roofline().read_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(verify.roofline().multiply_seconds, 1.0);
   EXPECT_DOUBLE_EQ(verify.share(), 0.5);
   EXPECT_STREQ(verify.bound(), "compute");
 }

@@ -1,5 +1,7 @@
 #include "cli/data_path_report.h"
 
+#include <tuple>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -27,9 +29,13 @@ struct Row {
   size_t least_outliers = 0, most_outliers = 0;  // columns of a tensor
 };
 
+// Whether one line can stand for both: everything it shows is the same, but what it sums or gives a range of (bits, outlier columns).
 bool SamePath(const TensorDataPath& a, const TensorDataPath& b) {
-  return a.out == b.out && a.in == b.in && a.packing == b.packing && a.group_size == b.group_size && a.activation == b.activation &&
-         a.kernel == b.kernel;
+  const auto shown = [](const TensorDataPath& p) {
+    return std::tie(p.out, p.in, p.packing, p.scheme, p.scale_dtype, p.group_size, p.activation, p.accumulator, p.output, p.kernel,
+                    p.emulated, p.refused, p.tied_to);
+  };
+  return shown(a) == shown(b);
 }
 
 std::vector<Row> GroupRows(absl::Span<const TensorDataPath> paths, bool all) {
@@ -156,21 +162,23 @@ std::string MemoryTable(const MemoryReport& report) {
 }
 
 OrderedJson ToJson(const TensorDataPath& path) {
+  const auto text = [](const std::string& field) { return field.empty() ? OrderedJson(nullptr) : OrderedJson(field); };
   return {{"name", path.name},
           {"shape", {path.out, path.in}},
+          {"scheme", text(path.scheme)},
           {"stored_bits", path.stored_bits},
-          {"scale_dtype", path.scale_dtype.empty() ? OrderedJson(nullptr) : OrderedJson(path.scale_dtype)},
+          {"scale_dtype", text(path.scale_dtype)},
           {"group_size", path.group_size == 0 ? OrderedJson(nullptr) : OrderedJson(path.group_size)},
           {"packing", path.packing},
-          {"activation", path.activation},
+          {"activation", text(path.activation)},
           {"outlier_columns", path.outlier_columns},
-          {"accumulator", path.accumulator},
+          {"accumulator", text(path.accumulator)},
           {"output", path.output},
           {"kernel", path.kernel},
           {"isa", path.isa},
-          {"emulated", path.emulated.empty() ? OrderedJson(nullptr) : OrderedJson(path.emulated)},
+          {"emulated", text(path.emulated)},
           {"refused", path.refused},
-          {"tied_to", path.tied_to.empty() ? OrderedJson(nullptr) : OrderedJson(path.tied_to)},
+          {"tied_to", text(path.tied_to)},
           {"stored_bytes", path.stored_bytes},
           {"resident_bytes", path.resident_bytes}};
 }

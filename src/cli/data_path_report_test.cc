@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "model/synthetic_artifact.h"
 
 namespace pith {
 namespace {
@@ -29,11 +30,52 @@ TensorDataPath Path(const std::string& name, int64_t stored_bytes) {
 
 TEST(DataPathTableTest, OneLinePerKindAndReasonsBelow) {
   std::vector<TensorDataPath> paths = {Path("model.layers.0.mlp.up_proj", 1152), Path("model.layers.1.mlp.up_proj", 1152)};
-  paths[0].refused = {"gemm_int16_w4g_f32__avx512: group_size is odd"};
+  for (TensorDataPath& path : paths) path.refused = {"gemm_int16_w4g_f32__avx512: group_size is odd"};
   const std::string text = DataPathTable(paths, false);
   EXPECT_THAT(text, HasSubstr("layers.*.mlp.up_proj                     2         64x32 pack-quantized  4.500   bf16    32 int16 dynamic"));
   EXPECT_THAT(text, HasSubstr("  layers.*.mlp.up_proj: not gemm_int16_w4g_f32__avx512: group_size is odd\n"));
   EXPECT_THAT(DataPathTable(paths, true), HasSubstr("model.layers.1.mlp.up_proj"));
+}
+
+TEST(DataPathTableTest, TensorsThatDifferInAnythingShownHaveTheirOwnLines) {
+  const std::vector<TensorDataPath> same(2, Path("model.layers.0.mlp.up_proj", 1152));
+  const auto num_lines = [](const std::vector<TensorDataPath>& paths) {
+    const std::string text = DataPathTable(paths, false), kind = "\nlayers.*.mlp.up_proj";
+    int lines = 0;
+    for (size_t at = text.find(kind); at != std::string::npos; at = text.find(kind, at + 1)) ++lines;
+    return lines;
+  };
+  EXPECT_EQ(num_lines(same), 1);
+  for (std::string TensorDataPath::*field : {&TensorDataPath::packing, &TensorDataPath::scheme, &TensorDataPath::scale_dtype,
+                                             &TensorDataPath::activation, &TensorDataPath::accumulator, &TensorDataPath::output,
+                                             &TensorDataPath::kernel, &TensorDataPath::emulated, &TensorDataPath::tied_to}) {
+    std::vector<TensorDataPath> paths = same;
+    paths[1].*field = "another";
+    EXPECT_EQ(num_lines(paths), 2);
+  }
+  for (int64_t TensorDataPath::*field : {&TensorDataPath::out, &TensorDataPath::in, &TensorDataPath::group_size}) {
+    std::vector<TensorDataPath> paths = same;
+    paths[1].*field = 128;
+    EXPECT_EQ(num_lines(paths), 2);
+  }
+  std::vector<TensorDataPath> paths = same;
+  paths[1].refused = {"gemm_int16_w4g_f32__avx512: group_size is odd"};
+  EXPECT_EQ(num_lines(paths), 2);
+}
+
+TEST(DataPathJsonTest, WhatATensorDoesNotHaveIsNull) {
+  TensorDataPath embedding = Path("model.embed_tokens", 4096);
+  embedding.scheme = embedding.scale_dtype = embedding.activation = embedding.accumulator = "";
+  embedding.group_size = 0;
+  const OrderedJson json = ToJson(embedding);
+  for (const char* key : {"scheme", "scale_dtype", "group_size", "activation", "accumulator", "emulated", "tied_to"}) {
+    EXPECT_TRUE(json[key].is_null()) << key;
+  }
+  TensorDataPath matrix = Path("model.layers.0.mlp.up_proj", 1152);
+  matrix.scheme = "W4A16";
+  EXPECT_EQ(ToJson(matrix)["scheme"], "W4A16");
+  EXPECT_EQ(ToJson(matrix)["activation"], "int16 dynamic");
+  EXPECT_EQ(ToJson(matrix)["accumulator"], "int32");
 }
 
 TEST(DataPathTableTest, QuantizedActivationsAreWordsAndEmulationIsFlagged) {
@@ -67,6 +109,35 @@ TEST(DataPathTableTest, ATiedHeadIsNotZeroBits) {
   EXPECT_THAT(text, Not(HasSubstr("0.000")));
   EXPECT_EQ(ToJson(head)["tied_to"], "model.embed_tokens");
   EXPECT_TRUE(ToJson(Path("x", 1))["tied_to"].is_null());
+}
+
+MemoryReport ReportOfTinyModel(bool tied) {
+  const Json config = {{"model_type", "llama"},      {"vocab_size", 50},       {"hidden_size", 32},
+                       {"intermediate_size", 64},    {"num_hidden_layers", 2}, {"num_attention_heads", 4},
+                       {"num_key_value_heads", 2},   {"head_dim", 16},         {"max_position_embeddings", 2048},
+                       {"tie_word_embeddings", tied}};
+  const std::unique_ptr<SyntheticArtifact> artifact = SyntheticArtifact::Random(config, 1);
+  artifact->QuantizeLayers(4, 32);
+  ThreadPool pool(1);
+  const absl::StatusOr<std::unique_ptr<DecoderModel>> model = DecoderModel::Load(*artifact, {.pool = &pool});
+  CHECK(model.ok());
+  const absl::StatusOr<MemoryReport> report = MakeMemoryReport(*artifact, **model, 1);
+  CHECK(report.ok());
+  return *report;
+}
+
+TEST(MemoryReportTest, BytesOfATokenInEveryFormat) {
+  const MemoryReport report = ReportOfTinyModel(true);
+  constexpr int64_t kVectors = 2 * 2 * 2;  // keys and values, layers, KV heads
+  EXPECT_THAT(report.kv_bytes_per_token, testing::ElementsAre(kVectors * 16 * 2, kVectors * (16 + 4), kVectors * (16 + 4)));
+  const OrderedJson json = ToJson(report)["kv_bytes_per_token"];
+  EXPECT_EQ(json, (OrderedJson{{"bf16", 256}, {"int8", 160}, {"fp8", 160}}));
+}
+
+TEST(MemoryReportTest, InBf16ATiedHeadTakesNoRoomOfItsOwn) {
+  constexpr int64_t kLayer = 2 * 64 * 32 + 2 * 32 * 32 + 3 * 64 * 32, kTable = 50 * 32;  // q and o, k and v, the MLP
+  EXPECT_EQ(ReportOfTinyModel(true).bf16_weight_bytes, 2 * (2 * kLayer + kTable));
+  EXPECT_EQ(ReportOfTinyModel(false).bf16_weight_bytes, 2 * (2 * kLayer + 2 * kTable));
 }
 
 TEST(MemoryTableTest, PartsSideBySide) {

@@ -30,6 +30,8 @@ int64_t BufferBytes(int64_t working_set_bytes) {
 
 }  // namespace
 
+double Gops(int64_t multiply_adds, double seconds) { return 2e-9 * static_cast<double>(multiply_adds) / seconds; }
+
 double MachineLimits::gops(ProbeLimit limit) const {
   switch (limit) {
     case ProbeLimit::kF32: return f32_gops;
@@ -65,7 +67,7 @@ double MachineProbe::MultiplyGops(const ProbeEntry& row) {
   std::atomic<int64_t> multiply_adds{0};
   const auto start = std::chrono::steady_clock::now();
   pool_.Run([&](int) { multiply_adds += row.multiply(kSteps); });
-  return 2e-9 * static_cast<double>(multiply_adds.load()) / SecondsSince(start);
+  return Gops(multiply_adds.load(), SecondsSince(start));
 }
 
 void MachineProbe::Sample() {
@@ -89,7 +91,7 @@ MachineLimits MachineProbe::limits() const {
           .read_gb_per_s = Median(read_),
           .f32_gops = Median(f32_),
           .bf16_gops = bf16_.empty() ? 0.0 : Median(bf16_),
-          .int8_gops = int8_.empty() ? 0.0 : Median(int8_)};
+          .int8_gops = Median(int8_)};
 }
 
 MachineLimits MeasureMachineLimits(ThreadPool& pool, Isa isa, int64_t working_set_bytes, int samples) {
@@ -108,8 +110,7 @@ std::string LimitsText(const MachineLimits& limits) {
   std::string text = absl::StrFormat("read %.1f GB/s over %s; f32 %.0f", limits.read_gb_per_s, HumanBytes(limits.read_bytes),
                                      limits.f32_gops);
   if (limits.bf16_gops > 0) absl::StrAppendFormat(&text, ", bf16 %.0f", limits.bf16_gops);
-  if (limits.int8_gops > 0) absl::StrAppendFormat(&text, ", int8 %.0f", limits.int8_gops);
-  return absl::StrCat(text, " GOPS (", Plural(limits.threads, "thread"), ")");
+  return absl::StrCat(text, absl::StrFormat(", int8 %.0f", limits.int8_gops), " GOPS (", Plural(limits.threads, "thread"), ")");
 }
 
 }  // namespace pith

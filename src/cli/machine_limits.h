@@ -12,7 +12,10 @@
 
 namespace pith {
 
-// Rates of one number of threads; 0 where the instruction set has no such instruction. A multiply-add is two operations.
+// 10^9 operations per second; a multiply-add is two.
+double Gops(int64_t multiply_adds, double seconds);
+
+// Rates of one number of threads; bf16_gops is 0 where the instruction set has no such instruction.
 struct MachineLimits {
   int threads = 0;
   int64_t read_bytes = 0;    // size of the buffer read

@@ -14,8 +14,9 @@ TEST(MachineLimitsTest, EveryLimitOfTheInstructionSet) {
   EXPECT_GT(limits.read_gb_per_s, 0);
   EXPECT_GT(limits.f32_gops, 0);
   EXPECT_EQ(limits.bf16_gops > 0, DetectIsa() >= Isa::kAvx512Vnni);
-  EXPECT_EQ(limits.int8_gops > 0, DetectIsa() != Isa::kScalar);
+  EXPECT_GT(limits.int8_gops, 0);
   EXPECT_EQ(limits.gops(ProbeLimit::kF32), limits.f32_gops);
+  EXPECT_EQ(limits.gops(ProbeLimit::kBf16), limits.bf16_gops);
   EXPECT_EQ(limits.gops(ProbeLimit::kInt8), limits.int8_gops);
 }
 
@@ -24,9 +25,13 @@ TEST(MachineLimitsTest, AForcedInstructionSetIsWhatIsMeasured) {
   const MachineLimits limits = MeasureMachineLimits(pool, Isa::kScalar, 1, 1);
   EXPECT_EQ(limits.read_bytes, int64_t{1} << 20);  // at least
   EXPECT_EQ(limits.bf16_gops, 0);
-  EXPECT_EQ(limits.int8_gops, 0);
-  EXPECT_TRUE(ToJson(limits)["int8_gops"].is_null());
-  EXPECT_THAT(LimitsText(limits), testing::MatchesRegex("read .* GB/s over 1.0 MB; f32 .* GOPS \\(1 thread\\)"));
+  EXPECT_TRUE(ToJson(limits)["bf16_gops"].is_null());
+  EXPECT_THAT(LimitsText(limits), testing::MatchesRegex("read .* GB/s over 1.0 MB; f32 [0-9]*, int8 [0-9]* GOPS \\(1 thread\\)"));
+}
+
+TEST(MachineLimitsTest, AMultiplyAddIsTwoOperations) {
+  EXPECT_DOUBLE_EQ(Gops(3'000'000'000, 2.0), 3.0);
+  EXPECT_DOUBLE_EQ(Gops(0, 1.0), 0.0);
 }
 
 TEST(MachineLimitsTest, ClearForgetsTheSamples) {

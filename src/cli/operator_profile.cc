@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "cli/command.h"
 #include "cli/samples.h"
@@ -15,20 +14,18 @@
 namespace pith {
 namespace {
 
-bool IsMatrixProduct(absl::string_view kernel) { return absl::StartsWith(kernel, "gemm_"); }
-
 template <typename T> void AddOnce(std::vector<T>& list, const T& value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
 
 // Refusals that name a reason other than an instruction set beyond the chosen one.
 void AddFallbacks(absl::string_view kernels, absl::Span<const TensorDataPath> data_path, Isa isa, std::vector<std::string>& fallbacks) {
-  for (const absl::string_view kernel : absl::StrSplit(kernels, '+', absl::SkipEmpty())) {
-    if (isa != Isa::kScalar && IsaOfKernel(kernel) == "scalar") AddOnce(fallbacks, absl::StrCat(kernel, ": scalar kernel"));
+  for (const KernelRow& row : RowsOf(kernels)) {
+    if (isa != Isa::kScalar && row.isa == KernelIsa::kScalar) AddOnce(fallbacks, absl::StrCat(row.name, ": scalar kernel"));
     for (const TensorDataPath& path : data_path) {
-      if (path.kernel != kernel) continue;
+      if (path.kernel != row.name) continue;
       for (const std::string& refused : path.refused) {
-        if (!absl::StrContains(refused, ": needs ")) AddOnce(fallbacks, absl::StrCat(kernel, ", not ", refused));
+        if (!absl::StrContains(refused, ": needs ")) AddOnce(fallbacks, absl::StrCat(row.name, ", not ", refused));
       }
     }
   }
@@ -46,10 +43,23 @@ void AddRecord(const OperatorRecord& record, const MachineLimits& limits, Operat
   summary.threads = record.threads;
   summary.work += record.work;
   summary.roofline += Roofline(record, limits);
-  summary.emulated = summary.emulated || MultiplyOfKernel(record.kernel).emulated;
+  bool matrix_product = false;
+  for (const KernelRow& row : RowsOf(record.kernel)) {
+    summary.emulated = summary.emulated || row.emulated != nullptr;
+    matrix_product = matrix_product || row.is_gemm;
+  }
+  summary.matrix_product = summary.matrix_product || matrix_product;
   // A multiply-add per row and weight: the weights are operations / (2 * rows), two bytes each.
-  summary.bf16_weight_bytes += IsMatrixProduct(record.kernel) ? record.work.operations / record.rows : record.work.weight_bytes;
+  summary.bf16_weight_bytes += matrix_product ? record.work.operations / record.rows : record.work.weight_bytes;
   AddOnce(summary.kernels, record.kernel);
+}
+
+// How the products of a BF16 model would run: the best row for dense weights.
+KernelMultiply TwinMultiply(Isa isa) {
+  for (const GemmKernelEntry* row : AllGemmKernels()) {
+    if (row->weight == GemmWeight::kBf16 && IsaIncludes(isa, static_cast<Isa>(row->isa))) return row->multiply;
+  }
+  return {};
 }
 
 const char* SourceName(TwinSource source) {
@@ -76,7 +86,7 @@ std::string Line(const OperatorSummary& op, const PhaseSummary& summary, double 
                          1e-6 * static_cast<double>(op.work.bytes()) / static_cast<double>(summary.passes),
                          GigaPerSecond(op.work.bytes(), op.seconds), GigaPerSecond(op.work.operations, op.seconds),
                          has_roofline ? absl::StrFormat("%.2f", op.roofline_share()) : "-",
-                         IsMatrixProduct(op.kernel()) ? absl::StrFormat("%.3f", PerPassMs(op.conversion_seconds(), summary)) : "-",
+                         op.matrix_product ? absl::StrFormat("%.3f", PerPassMs(op.conversion_seconds(), summary)) : "-",
                          op.bf16_seconds > 0 ? absl::StrFormat("%.3f", PerPassMs(op.bf16_seconds, summary)) : "-", op.kernel(), flags);
 }
 
@@ -134,10 +144,11 @@ void AddMeasuredTwin(const PhaseSummary& twin, PhaseSummary& summary) {
 }
 
 void AddEstimatedTwin(const MachineLimits& limits, Isa isa, PhaseSummary& summary) {
-  const double peak = isa >= Isa::kAvx512Vnni ? limits.bf16_gops : limits.f32_gops;
+  const KernelMultiply multiply = TwinMultiply(isa);
+  const double peak = limits.gops(multiply.limit) / multiply.passes;
   for (OperatorSummary& op : summary.operators) {
     op.bf16_seconds = op.seconds;
-    if (!IsMatrixProduct(op.kernel()) || op.roofline_share() <= 0) continue;
+    if (!op.matrix_product || op.roofline_share() <= 0) continue;
     const double read_seconds = 1e-9 * static_cast<double>(op.bf16_streamed_bytes()) / limits.read_gb_per_s;
     const double multiply_seconds = peak > 0 ? 1e-9 * static_cast<double>(op.work.operations) / peak : 0.0;
     op.bf16_seconds = std::max(read_seconds, multiply_seconds) / std::min(1.0, op.roofline_share());
@@ -203,7 +214,7 @@ OrderedJson ToJson(const OperatorSummary& op, const PhaseSummary& summary, doubl
                {"roofline_seconds", op.roofline.seconds()},
                {"roofline_share", op.roofline_share()},
                {"bound", op.roofline.read_seconds >= op.roofline.multiply_seconds ? "memory" : "compute"},
-               {"conversion_seconds", IsMatrixProduct(op.kernel()) ? OrderedJson(op.conversion_seconds()) : OrderedJson(nullptr)},
+               {"conversion_seconds", op.matrix_product ? OrderedJson(op.conversion_seconds()) : OrderedJson(nullptr)},
                {"kernel", op.kernel()},
                {"emulated", op.emulated},
                {"fallbacks", op.fallbacks}});

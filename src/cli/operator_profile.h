@@ -24,13 +24,14 @@ struct PhaseRounds {
 
 struct OperatorSummary {
   std::string name;
-  int64_t layer = -1;  // -1: all of this name together
-  int64_t calls = 0, threads = 0;
-  double seconds = 0;  // of one round: the median over the rounds of the sum over the calls
-  OperatorWork work;   // of one round
+  int64_t layer = -1;              // -1: all of this name together
+  int64_t calls = 0, threads = 0;  // threads: of the pool
+  double seconds = 0;              // of one round: the median over the rounds of the sum over the calls
+  OperatorWork work;               // of one round
   RooflineTime roofline;
   std::vector<std::string> kernels;    // of the calls, each once
-  bool emulated = false;               // operands widened for want of an instruction
+  bool matrix_product = false;         // by a GEMM row
+  bool emulated = false;               // a row says so: another type stands in for one that its instruction set cannot multiply
   std::vector<std::string> fallbacks;  // why a better kernel did not run; "scalar kernel" for one that has no vector twin
   int64_t bf16_weight_bytes = 0;       // the same matrices in BF16; of other operators their own weight_bytes
   double bf16_seconds = 0;             // of the twin; 0: none

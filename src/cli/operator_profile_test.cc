@@ -79,11 +79,12 @@ TEST(OperatorProfileTest, FallbacksAndEmulationAreFlagged) {
   path.kernel = "gemm_bf16_w4g_f32__avx2";
   path.refused = {"gemm_bf16_w4g_f32__avx512: group_size is odd", "gemm_bf16_w4g_f32__avx512_vnni: needs avx512_vnni, chosen avx512"};
   PhaseRounds rounds{.phase = "prefill", .passes = 1, .rows_per_pass = 1};
-  rounds.rounds = {{Record("qkv", 0, 1, "gemm_bf16_w4g_f32__avx2", kMatrix), Record("embedding", -1, 1, "dequantize_row_f32__scalar")}};
+  rounds.rounds = {{Record("qkv", 0, 1, "gemm_bf16_w4g_f32__avx2", kMatrix), Record("embedding", -1, 1, "embedding_bf16_f32__scalar")}};
   const PhaseSummary summary = Summarize(rounds, false, kLimits, {&path, 1}, Isa::kAvx512);
   EXPECT_THAT(summary.operators[0].fallbacks, ElementsAre("gemm_bf16_w4g_f32__avx2, not gemm_bf16_w4g_f32__avx512: group_size is odd"));
   EXPECT_TRUE(summary.operators[0].emulated);
-  EXPECT_THAT(summary.operators[1].fallbacks, ElementsAre("dequantize_row_f32__scalar: scalar kernel"));
+  EXPECT_FALSE(summary.operators[1].emulated);
+  EXPECT_THAT(summary.operators[1].fallbacks, ElementsAre("embedding_bf16_f32__scalar: scalar kernel"));
   EXPECT_THAT(PhaseTable(summary), HasSubstr("  qkv: gemm_bf16_w4g_f32__avx2, not gemm_bf16_w4g_f32__avx512: group_size is odd\n"));
   EXPECT_TRUE(Summarize(rounds, false, kLimits, {}, Isa::kScalar).operators[1].fallbacks.empty());
 }
@@ -135,6 +136,19 @@ TEST(OperatorProfileTest, AnEstimateKeepsTheShareOfTheRoofline) {
   EXPECT_THAT(SavingsSentence(summary, kLimits), HasSubstr("estimated"));
   summary.source = TwinSource::kIsBf16;
   EXPECT_THAT(SavingsSentence(summary, kLimits), HasSubstr("the weights are BF16"));
+}
+
+TEST(OperatorProfileTest, AnEstimatedTwinMultipliesLikeTheBestDenseRow) {
+  const OperatorWork compute = {.weight_bytes = 1, .operations = 400'000'000'000};
+  PhaseRounds rounds{.phase = "prefill", .passes = 1, .rows_per_pass = 1000};
+  rounds.rounds = {{Record("qkv", 0, 1.0, kGemm, compute)}};  // 400 int8 GOP at their peak
+  rounds.rounds[0][0].rows = 1000;
+  for (const auto& [isa, seconds] : {std::pair(Isa::kScalar, 4.0), std::pair(Isa::kAvx2Vnni, 4.0), std::pair(Isa::kAvx512, 4.0),
+                                     std::pair(Isa::kAvx512Vnni, 2.0), std::pair(Isa::kAmx, 2.0)}) {
+    PhaseSummary summary = Summarize(rounds, false, kLimits, {}, isa);
+    AddEstimatedTwin(kLimits, isa, summary);
+    EXPECT_NEAR(summary.operators[0].bf16_seconds, seconds, 1e-9) << IsaName(isa);
+  }
 }
 
 }  // namespace

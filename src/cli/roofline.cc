@@ -1,33 +1,37 @@
 #include "cli/roofline.h"
 
-#include "absl/strings/match.h"
+#include <algorithm>
+
 #include "absl/strings/str_split.h"
 
 namespace pith {
+namespace {
 
-absl::string_view IsaOfKernel(absl::string_view kernel) {
-  const size_t mark = kernel.rfind("__");
-  return mark == absl::string_view::npos ? absl::string_view() : kernel.substr(mark + 2);
+// Of a product by the fastest of the rows: the record does not say which of them did how much, and the least time must not be more than
+// is possible. 0: they multiply nothing, or nothing was measured.
+double ProductGops(absl::Span<const KernelRow> rows, const MachineLimits& limits) {
+  double fastest = 0;
+  for (const KernelRow& row : rows) {
+    if (row.multiply.passes > 0) fastest = std::max(fastest, limits.gops(row.multiply.limit) / row.multiply.passes);
+  }
+  return fastest;
 }
 
-KernelMultiply MultiplyOfKernel(absl::string_view kernel) {
-  const absl::string_view first = *absl::StrSplit(kernel, '+').begin();
-  const std::vector<absl::string_view> parts = absl::StrSplit(first, '_');
-  const absl::string_view activation = parts.size() > 1 ? parts[1] : "";
-  if (parts[0] != "gemm") return {};
-  if (activation == "int8") return {.limit = ProbeLimit::kInt8};
-  if (activation == "int16") return {.limit = ProbeLimit::kInt8, .passes = 2};
-  if (const absl::string_view isa = IsaOfKernel(first); isa == "avx512_vnni" || isa == "amx")
-    return {.limit = ProbeLimit::kBf16, .emulated = absl::StrContains(first, "_f8g_")};
-  return {.limit = ProbeLimit::kF32, .emulated = true};
+}  // namespace
+
+std::vector<KernelRow> RowsOf(absl::string_view kernel) {
+  std::vector<KernelRow> rows;
+  for (const absl::string_view name : absl::StrSplit(kernel, '+', absl::SkipEmpty())) {
+    if (const std::optional<KernelRow> row = FindKernel(name); row.has_value()) rows.push_back(*row);
+  }
+  return rows;
 }
 
 RooflineTime Roofline(const OperatorRecord& record, const MachineLimits& limits) {
-  const KernelMultiply multiply = MultiplyOfKernel(record.kernel);
-  const double peak = limits.gops(multiply.limit);
+  const double gops = ProductGops(RowsOf(record.kernel), limits);
   RooflineTime time;
   time.read_seconds = 1e-9 * static_cast<double>(record.work.weight_bytes + record.work.kv_bytes) / limits.read_gb_per_s;
-  if (peak > 0) time.multiply_seconds = 1e-9 * static_cast<double>(record.work.operations * multiply.passes) / peak;
+  if (gops > 0) time.multiply_seconds = 1e-9 * static_cast<double>(record.work.operations) / gops;
   return time;
 }
 

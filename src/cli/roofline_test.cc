@@ -14,29 +14,37 @@ OperatorRecord Record(const char* kernel, OperatorWork work) {
   return record;
 }
 
-TEST(RooflineTest, TheNameOfAKernelSaysHowItMultiplies) {
-  EXPECT_EQ(MultiplyOfKernel("gemm_bf16_w4g_f32__avx512_vnni").limit, ProbeLimit::kBf16);
-  EXPECT_EQ(MultiplyOfKernel("gemm_bf16_bf16_f32__amx").limit, ProbeLimit::kBf16);
-  EXPECT_FALSE(MultiplyOfKernel("gemm_bf16_bf16_f32__amx").emulated);
-  EXPECT_FALSE(MultiplyOfKernel("gemm_bf16_w4g_f32__avx512_vnni").emulated);
-  EXPECT_EQ(MultiplyOfKernel("gemm_bf16_w4g_f32__avx2").limit, ProbeLimit::kF32);
-  EXPECT_TRUE(MultiplyOfKernel("gemm_bf16_w4g_f32__avx2").emulated);
-  EXPECT_TRUE(MultiplyOfKernel("gemm_bf16_f8g_f32__avx512_vnni").emulated);
-  EXPECT_TRUE(MultiplyOfKernel("gemm_fp8_f8g_f32__avx512_vnni").emulated);
-  EXPECT_EQ(MultiplyOfKernel("gemm_fp8_f8g_f32__avx512_vnni").limit, ProbeLimit::kBf16);
-  EXPECT_EQ(MultiplyOfKernel("gemm_int8_w4g_f32__avx512_vnni").limit, ProbeLimit::kInt8);
-  EXPECT_EQ(MultiplyOfKernel("gemm_int8_w4g_f32__avx512_vnni").passes, 1);
-  EXPECT_EQ(MultiplyOfKernel("gemm_int16_w4g_f32__avx512_vnni").passes, 2);
-  EXPECT_EQ(MultiplyOfKernel("gemm_int8_w4g_f32__avx2+gemm_bf16_w8g_f32__avx2").limit, ProbeLimit::kInt8);
-  EXPECT_EQ(MultiplyOfKernel("attention_f32_bf16_bf16__avx512").limit, ProbeLimit::kF32);
-  EXPECT_FALSE(MultiplyOfKernel("attention_f32_bf16_bf16__avx512").emulated);
-  EXPECT_EQ(MultiplyOfKernel("").limit, ProbeLimit::kF32);
+double SecondsOf400Giga(const char* kernel) { return Roofline(Record(kernel, {.operations = 400'000'000'000}), kLimits).multiply_seconds; }
+
+TEST(RooflineTest, TheRowSaysWithWhichInstructionItMultiplies) {
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("gemm_bf16_w4g_f32__avx2"), 4.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("gemm_fp8_f8g_f32__avx512"), 4.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("gemm_bf16_w4g_f32__avx512_vnni"), 2.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("gemm_bf16_bf16_f32__amx"), 2.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("gemm_int8_w4g_f32__avx512_vnni"), 1.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("gemm_int16_w4g_f32__avx512_vnni"), 2.0);  // two planes
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("gemm_int16_w4g_f32__avx2"), 1.0);         // joined
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("rms_norm_f32__avx2"), 0.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("read_row of gemm_bf16_bf16_f32__avx2"), 0.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga(""), 0.0);
 }
 
-TEST(RooflineTest, InstructionSetOfAName) {
-  EXPECT_EQ(IsaOfKernel("gemm_bf16_w4g_f32__avx512_vnni"), "avx512_vnni");
-  EXPECT_EQ(IsaOfKernel("a__avx2+b__scalar"), "scalar");
-  EXPECT_EQ(IsaOfKernel("nothing"), "");
+TEST(RooflineTest, AttentionIsMeasuredAgainstItsOwnInstruction) {
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("attention_f32_bf16_bf16__avx512"), 4.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("attention_f32_int8_bf16__avx512"), 4.0);     // codes become f32
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("attention_f32_int8_bf16__avx2_vnni"), 2.0);  // vpdpbusd, two planes
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("attention_f32_int8_bf16__avx512_vnni"), 2.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("attention_f32_int8_bf16__amx"), 2.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("attention_f32_bf16_bf16__amx"), 4.0);  // tdpbf16ps, two parts
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("attention_f32_fp8_bf16__amx"), 4.0);
+}
+
+TEST(RooflineTest, OfSeveralRowsTheFastestBounds) {
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("gemm_bf16_w8g_f32__avx2+gemm_int8_w4g_f32__avx2"), 1.0);
+  EXPECT_DOUBLE_EQ(SecondsOf400Giga("gemm_int8_w4g_f32__avx2+gemm_bf16_w8g_f32__avx2"), 1.0);
+  const std::vector<KernelRow> rows = RowsOf("rotary_f32__avx2+kv_append_f32_bf16__scalar");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].isa, KernelIsa::kScalar);
 }
 
 TEST(RooflineTest, TheLongerOfReadingAndMultiplying) {
@@ -51,8 +59,8 @@ TEST(RooflineTest, TheLongerOfReadingAndMultiplying) {
 }
 
 TEST(RooflineTest, APassAddsBothSidesBeforeItTakesTheLonger) {
-  const std::vector<OperatorRecord> records = {Record("gemm_int8_a__avx512_vnni", {.weight_bytes = 20'000'000'000}),
-                                               Record("gemm_int8_a__avx512_vnni", {.operations = 1'200'000'000'000})};
+  const std::vector<OperatorRecord> records = {Record("gemm_int8_w8g_f32__avx512_vnni", {.weight_bytes = 20'000'000'000}),
+                                               Record("gemm_int8_w8g_f32__avx512_vnni", {.operations = 1'200'000'000'000})};
   const RooflineTime time = Roofline(records, kLimits);
   EXPECT_DOUBLE_EQ(time.read_seconds, 2.0);
   EXPECT_DOUBLE_EQ(time.seconds(), 3.0);

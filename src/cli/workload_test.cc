@@ -11,6 +11,10 @@ class RecordingModel : public DecoderModel {
   RecordingModel() {
     config_.vocab_size = 11;
     config_.max_position_embeddings = 4096;
+    for (const auto& [name, bytes] :
+         {std::pair("model.embed_tokens", 30), std::pair("model.layers.0.mlp.down_proj", 63), std::pair("lm_head", 7)}) {
+      data_path_.push_back({.name = name, .resident_bytes = bytes});
+    }
   }
   const DecoderConfig& config() const override { return config_; }
   KvCacheSpec MakeKvSpec(int64_t blocks) const override {
@@ -18,7 +22,7 @@ class RecordingModel : public DecoderModel {
   }
   const std::vector<TensorDataPath>& data_path() const override { return data_path_; }
   std::string DataPathName() const override { return ""; }
-  int64_t resident_weight_bytes() const override { return 0; }
+  int64_t resident_weight_bytes() const override { return 100; }
   absl::Status Forward(const ForwardBatch& batch, KvStorage&, absl::Span<float> logits) override {
     EXPECT_EQ(logits.size(), batch.logits_rows.size() * 11);
     batches.push_back(batch);
@@ -46,6 +50,8 @@ TEST(WorkloadTest, PassesOfAtMost512RowsWithTheLogitsOfTheLastRow) {
   EXPECT_EQ(model.batches[1].sequences[1].first_position, 512);
   EXPECT_EQ(model.batches[1].sequences[1].row_begin, 88);
 }
+
+TEST(WorkloadTest, APassStreamsEverythingButTheEmbedding) { EXPECT_EQ(StreamedWeightBytes(RecordingModel()), 70); }
 
 TEST(WorkloadTest, AllLogitsAndTruncation) {
   RecordingModel model;

@@ -4,7 +4,7 @@
 // Activations are bf16, or integers with a scale per row and group of k (quantize_activation.h): one int8 plane, or two planes that make a
 // 16-bit fixed point number. Integer rows sum the products of a step exactly in int32, where a step is the smaller of the weights' and
 // the activations' group; across steps they sum in f32, ascending:
-//   total = fma(float(sum_step) * activation_scale, weight_scale, total)       (gemm_integer.h has it in full)
+//   total = fma(float(sum_step) * activation_scale, weight_scale, total)       (cpu/gemm_integer_driver.h has it in full)
 // so every integer row of every instruction set gives the same bits.
 //
 // fp8 is e4m3fn. Weights are codes with a scale per group and without offsets; none is NaN (0x7F, 0xFF), which loaders refuse. Activations

@@ -542,12 +542,6 @@ TEST(Gemm, EveryFp8CodeIsItsValue) {
   }
 }
 
-TEST(Gemm, Fp8RowsSayThatTheyAreEmulated) {
-  for (const GemmKernelEntry* row : AllGemmKernels()) {
-    EXPECT_EQ(row->emulated != nullptr, row->weight == GemmWeight::kF8Grouped) << row->name;
-  }
-}
-
 // Weights of +-1 and 0 and small integer activations: every sum is exact in f32, so all rows must agree to the bit.
 TEST(Gemm, ExactSumsAgreeOnEveryIsa) {
   Case c = MakeCase({.n = 33, .k = 96, .group_size = 32, .bits = 4, .has_zero_point = true}, 9);

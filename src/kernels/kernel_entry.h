@@ -11,6 +11,7 @@
 #include "kernels/attention.h"
 #include "kernels/embedding.h"
 #include "kernels/gemm.h"
+#include "kernels/multiply.h"
 #include "kernels/normalization.h"
 #include "kernels/quantize_activation.h"
 #include "kernels/rotary.h"
@@ -33,6 +34,7 @@ struct GemmKernelEntry {
   GemmWeight weight;
   GemmActivation activation;
   const char* accumulator;  // "f32", "int32 per group, f32 across"
+  KernelMultiply multiply;
   KernelIsa isa;
   // nullptr, or why the row cannot run the problem (static text: "group_size % 8 != 0").
   const char* (*can_implement)(const GemmProblem&);
@@ -41,7 +43,8 @@ struct GemmKernelEntry {
   void (*run)(const GemmParams&);
   // Row `n` of the prepacked weights as k floats, exactly what they stand for: a tied embedding is looked up in the matrix of the head.
   void (*read_row)(const GemmProblem&, const uint8_t* weight, int64_t n, float* out);
-  // nullptr, or which type stands in for one that the instruction set cannot multiply (static text: "fp8 as bf16").
+  // nullptr, or which type stands in for one that the row's instruction set cannot multiply (static text: "fp8 as bf16", "bf16 as f32").
+  // Integer codes that become bf16 to meet bf16 activations are no stand-in: that is what the data path says.
   const char* emulated = nullptr;
   // int8 rows of one-byte codes, else null. After `run`, for the same panels: out[r][n] += the sum over the outliers of row r, ascending,
   // of value * weight[n][index]; nothing where a row has none. Every product, sum and dequantized weight is rounded to f32.
@@ -54,6 +57,8 @@ struct OperatorEntry {
   KernelIsa isa;
   KvDtype kv_dtype = KvDtype::kBf16;  // of attention and kv_append rows: the cache format they read or write
   int32_t head_dim_multiple = 1;      // of attention rows: what head_dim must be a multiple of
+  KernelMultiply multiply;            // of attention rows: queries x keys and weights x values, alike in every row
+  const char* emulated = nullptr;     // of attention rows: as above, for keys and values ("int8 as f32")
   void (*attention)(const AttentionParams&) = nullptr;
   void (*attention_combine)(const AttentionParams&) = nullptr;
   void (*kv_append)(const KvAppendParams&) = nullptr;

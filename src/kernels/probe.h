@@ -6,16 +6,9 @@
 #include <cstdint>
 
 #include "kernels/kernel_entry.h"
+#include "kernels/multiply.h"
 
 namespace pith {
-
-// What a probe finds the limit of.
-enum class ProbeLimit : int32_t {
-  kRead = 0,  // bytes per second from wherever the buffer lies
-  kF32 = 1,   // multiply-adds on f32
-  kBf16 = 2,  // dot products of bf16 into f32
-  kInt8 = 3,  // dot products of u8 and s8 into int32
-};
 
 struct ProbeEntry {
   const char* name;  // "probe_bf16_bf16_f32__avx512_vnni"

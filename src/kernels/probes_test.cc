@@ -42,6 +42,7 @@ TEST(ProbesTest, TheBestRowUpToAnInstructionSet) {
   EXPECT_STREQ(FindProbe(ProbeLimit::kInt8, Isa::kAvx512Vnni)->name, "probe_u8_s8_s32__avx512_vnni");
   EXPECT_STREQ(FindProbe(ProbeLimit::kInt8, Isa::kAmx)->name, "probe_s8_u8_s32__amx");
   EXPECT_STREQ(FindProbe(ProbeLimit::kBf16, Isa::kAmx)->name, "probe_bf16_bf16_f32__amx");
+  EXPECT_STREQ(FindProbe(ProbeLimit::kInt8, Isa::kScalar)->name, "probe_u8_s8_s32__scalar");
   EXPECT_STREQ(FindProbe(ProbeLimit::kInt8, Isa::kAvx2)->name, "probe_u8_s8_s32__avx2");
   EXPECT_STREQ(FindProbe(ProbeLimit::kInt8, Isa::kAvx2Vnni)->name, "probe_u8_s8_s32__avx2_vnni");
   EXPECT_STREQ(FindProbe(ProbeLimit::kInt8, Isa::kAvx512)->name, "probe_u8_s8_s32__avx512");
@@ -50,6 +51,7 @@ TEST(ProbesTest, TheBestRowUpToAnInstructionSet) {
   for (const Isa isa : kAllIsas) {
     EXPECT_NE(FindProbe(ProbeLimit::kRead, isa), nullptr);
     EXPECT_NE(FindProbe(ProbeLimit::kF32, isa), nullptr);
+    EXPECT_NE(FindProbe(ProbeLimit::kInt8, isa), nullptr);
   }
   std::set<std::string> names;
   for (const ProbeEntry* row : AllProbes()) EXPECT_TRUE(names.insert(row->name).second) << row->name;

@@ -37,4 +37,14 @@ std::vector<const OperatorEntry*> AllOperators() {
   return all;
 }
 
+std::optional<KernelRow> FindKernel(absl::string_view name) {
+  for (const GemmKernelEntry* row : AllGemmKernels()) {
+    if (row->name == name) return KernelRow{row->name, row->isa, row->multiply, row->emulated, true};
+  }
+  for (const OperatorEntry* row : AllOperators()) {
+    if (row->name == name) return KernelRow{row->name, row->isa, row->multiply, row->emulated, false};
+  }
+  return std::nullopt;
+}
+
 }  // namespace pith

@@ -1,4 +1,5 @@
 // Chooses kernels for this CPU (or for PITH_FORCE_ISA) and keeps the reason of every refusal, so `pith inspect` can print them.
+// Thread-safe: the tables are constant; a `refused` list belongs to one call at a time.
 #pragma once
 
 #include <string>
@@ -22,7 +23,8 @@ absl::string_view GemmActivationName(GemmActivation activation);
 // The first row, best ISA first, that can run `problem` with weights of family `weight` and the problem's kind of activations, and has
 // an ISA that `isa` includes.
 // Errors: kUnimplemented listing every refusal.
-// `refused`, if given, holds refusals of an earlier try; they go before those of this one.
+// `refused`, if given, carries refusals from one try to the next. In: those of earlier tries, which go before the ones of this try in the
+// selection (or the error). Out: on an error all of them, for the next try; on success it stays as it was.
 absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& problem, Isa isa,
                                          std::vector<std::string>* refused = nullptr);
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kFloatBytes = 4, kBf16Bytes = 2;
 
+// With the size of the pool: operators choose for themselves how many of its threads their work is worth.
 void End(const ForwardPass& pass, const char* name, int64_t layer, int64_t rows, absl::FunctionRef<void(OperatorRecord&)> describe) {
   pass.profiler->EndOperator(name, layer, rows, pass.context.pool->num_threads(), describe);
 }

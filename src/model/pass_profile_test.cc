@@ -31,6 +31,16 @@ class PassProfileTest : public testing::Test {
  protected:
   void Load(const std::string& model_type) {
     artifact_ = SyntheticArtifact::Random(TinyConfig(model_type), 1);
+    LoadArtifact();
+  }
+  // Layers of `bits`, inputs as declared.
+  void LoadQuantized(int bits, const std::optional<InputQuantization>& input) {
+    artifact_ = SyntheticArtifact::Random(TinyConfig("llama"), 1);
+    artifact_->QuantizeLayers(bits, 0);
+    if (input.has_value()) artifact_->SetInput(*input);
+    LoadArtifact();
+  }
+  void LoadArtifact() {
     auto model = DecoderModel::Load(*artifact_, {.pool = &pool_});
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
@@ -110,6 +120,34 @@ TEST_F(PassProfileTest, WorkOfEveryOperator) {
   int64_t weights = 0;
   for (const OperatorRecord& record : profiler_.records()) weights += record.work.weight_bytes;
   EXPECT_EQ(weights, model_->resident_weight_bytes() + 2 * (model_->data_path().back().resident_bytes / kVocab));
+}
+
+TEST_F(PassProfileTest, AnInputTakesTheBytesOfItsIntegers) {
+  const QuantizationArgs per_token{.strategy = QuantizationStrategy::kToken, .dynamic = true};
+  QuantizationArgs outliers = per_token;
+  outliers.outlier_threshold = 6;
+  struct {
+    int bits;
+    std::optional<InputQuantization> input;
+    const char* kernel;
+    int64_t input_bytes;
+  } const cases[] = {
+      {8, InputQuantization{per_token}, "gemm_int8_w8g_f32__", 1},
+      {8, InputQuantization{outliers}, "gemm_int8_w8g_f32__", 1},  // LLM.int8()
+      {8, std::nullopt, "gemm_int16_w8g_f32__", 2},                // two planes
+  };
+  for (const auto& c : cases) {
+    LoadQuantized(c.bits, c.input);
+    TestCache cache(*model_, 4);
+    BlockTable table;
+    profiler_.Clear();
+    AppendTokens(*model_, cache, table, {1, 2, 3});
+    EXPECT_THAT(Find("qkv", 0).kernel, StartsWith(c.kernel));
+    EXPECT_EQ(Find("qkv", 0).work.activation_bytes, 3 * (kHidden * c.input_bytes + kQkv * 4)) << c.kernel;
+    EXPECT_EQ(Find("down", 1).work.activation_bytes, 3 * (kInter * c.input_bytes + kHidden * 4)) << c.kernel;
+    EXPECT_EQ(Find("qkv", 0).work.operations, 3 * 2 * kHidden * kQkv) << c.kernel;
+    EXPECT_EQ(Find("lm_head", kNoLayer).work.activation_bytes, 3 * (kHidden * 2 + kVocab * 4)) << c.kernel;  // dense
+  }
 }
 
 TEST_F(PassProfileTest, ASlidingWindowReadsOnlyItsTokens) {

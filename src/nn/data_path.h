@@ -24,7 +24,7 @@ struct TensorDataPath {
   std::vector<int32_t> outlier_columns;  // columns of it that are multiplied in bf16 (LLM.int8()), ascending
   std::string activation;                // what the kernel multiplies with: "bf16", "int16 dynamic", "int8 dynamic per token", ...
   std::string accumulator, output, kernel, isa;
-  std::string emulated;              // "fp8 as bf16" where a type stands in for one that the instruction set cannot multiply, else ""
+  std::string emulated;              // GemmKernelEntry::emulated ("fp8 as bf16"), "" for none
   std::vector<std::string> refused;  // better rows that could not run it, with reasons
   int64_t stored_bytes = 0, resident_bytes = 0;
   std::string tied_to;  // the tensor whose stored bytes it shares ("model.embed_tokens" for a tied head); stored_bytes is 0 then

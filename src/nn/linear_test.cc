@@ -355,7 +355,8 @@ TEST(Linear, DeclaredActivationsAreWhatIsMultiplied) {
       ASSERT_TRUE(linear.ok()) << linear.status();
       EXPECT_EQ(linear->data_path()[0].activation,
                 absl::StrCat(type == kInt ? "int8" : "fp8", static_scale > 0 ? " static per tensor" : " dynamic per token"));
-      EXPECT_EQ(linear->data_path()[0].emulated, type == kInt ? "" : "fp8 as bf16");
+      const bool has_bf16 = isa == Isa::kAvx512Vnni || isa == Isa::kAmx;  // products
+      EXPECT_EQ(linear->data_path()[0].emulated, type == kInt ? "" : has_bf16 ? "fp8 as bf16" : "fp8 as f32");
       std::vector<float> out(3 * 40);
       linear->Run(context, MakeInput(context, *linear, activation.data(), 3, 160), 0, 3, out.data(), 40);
       for (int64_t r = 0; r < 3; ++r) {

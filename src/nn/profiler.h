@@ -39,7 +39,7 @@ struct OperatorRecord {
   const char* name = "";  // static text: "embedding", "norm", "qkv", "rope_kv", "attention", "o", "gate_up", "down", "lm_head"
   int64_t layer = -1;     // -1: outside the layers
   int64_t rows = 0;
-  int threads = 0;
+  int threads = 0;     // of the pool; an operator with little work leaves some of them idle
   std::string kernel;  // kernel rows, joined by "+" when a matrix has several
   OperatorWork work;
   int64_t begin_ns = 0, end_ns = 0;  // of the steady clock
@@ -51,7 +51,8 @@ class Profiler {
  public:
   // The next operator begins now.
   void BeginPass();
-  // The operator that began last ends now. `describe` fills in kernel and work; its own time counts for no operator.
+  // The operator that began last ends now. `threads`: of the pool it ran on, whether or not each had work. `describe` fills in kernel and
+  // work; its own time counts for no operator.
   void EndOperator(const char* name, int64_t layer, int64_t rows, int threads, absl::FunctionRef<void(OperatorRecord&)> describe);
 
   const std::vector<OperatorRecord>& records() const { return records_; }

@@ -356,9 +356,13 @@ class InspectTest(harness.Case):
 
     def test_every_tensor_declares_its_path_and_a_tied_head_says_so(self):
         result = self.check(self.model)
-        keys = {"name", "shape", "stored_bits", "scale_dtype", "group_size", "packing", "activation", "accumulator", "output", "kernel", "isa", "refused"}
+        keys = {"name", "shape", "scheme", "stored_bits", "scale_dtype", "group_size", "packing", "activation", "accumulator", "output", "kernel", "isa",
+                "refused"}
         for tensor in result["tensors"]:
             self.assertLessEqual(keys, set(tensor), tensor["name"])
+            self.assertNotIn("", tensor.values(), tensor["name"])
+        embedding = next(tensor for tensor in result["tensors"] if tensor["name"] == "model.embed_tokens")
+        self.assertEqual((embedding["scheme"], embedding["activation"], embedding["accumulator"]), ("BF16", None, None))
         self.assertEqual([tensor["tied_to"] for tensor in result["tensors"] if tensor["tied_to"]], ["model.embed_tokens"])
         finished = run("inspect", self.model)
         self.assertIn("tied to model.embed_tokens", finished.stdout)
@@ -400,6 +404,21 @@ class ProfileTest(harness.Case):
         self.assertEqual(int8["kv_cache_dtype"], "int8")
         attention = [op for op in int8["phases"][-1]["operators"] if op["name"] == "attention"]
         self.assertIn("_int8_", attention[0]["kernel"])
+
+    def test_inspect_and_profile_agree_on_what_is_emulated(self):
+        out = self.scratch / "emulated"
+        run_json("quantize", self.model, "-o", out, "--scheme", "W4A16")
+        for isa in ("scalar", "avx2", None):
+            env = {**os.environ, "PITH_FORCE_ISA": isa} if isa else os.environ
+            declared = {t["kernel"]: t["emulated"] for t in run_json("inspect", out, "--activations", "bf16", env=env)["tensors"]}
+            if isa:
+                self.assertEqual({text for kernel, text in declared.items() if kernel.startswith("gemm_bf16_")}, {"bf16 as f32"})
+            measured = run_json("profile", out, "--activations", "bf16", "-p", 0, "-n", 1, "-r", 1, "--bf16", "off", env=env)["phases"][0]["operators"]
+            for operator in measured:
+                if operator["kernel"] in declared:
+                    self.assertEqual(operator["emulated"], declared[operator["kernel"]] is not None, operator)
+            attention = next(operator for operator in measured if operator["name"] == "attention")
+            self.assertEqual(attention["emulated"], not attention["kernel"].endswith("__amx"), attention)
 
     def test_a_bf16_model_has_nothing_to_compare(self):
         finished = run("profile", self.model, "-p", 8, "-n", 2, "-r", 1)

@@ -23,6 +23,11 @@ def read_safetensors(path):
     return tensors
 
 
+def emulation(layer):
+    """What stands in for fp8: bf16 where the row's instruction set has a product of it."""
+    return "fp8 as bf16" if layer["isa"] in ("avx512_vnni", "amx") else "fp8 as f32"
+
+
 def f32(bits):
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
@@ -117,7 +122,7 @@ class QuantizedActivationsTest(harness.Case):
         self.assertEqual(self.group_of(out)[1]["weights"]["block_structure"], [128, 128])
         for layer in self.layers(out):
             self.assertEqual(layer["activation"], "bf16 (declared fp8 dynamic per group of 128)")
-            self.assertEqual((layer["group_size"], layer["emulated"]), (128, "fp8 as bf16"))
+            self.assertEqual((layer["group_size"], layer["emulated"]), (128, emulation(layer)))
             self.assertTrue(any("no kernel multiplies" in reason for reason in layer["refused"]))
         self.assertEqual(run_json("inspect", out)["data_path"], "FP8_BLOCK/bf16")
         self.assertExit(run("run", out, "The loom", "--max-tokens", 4), 0)
@@ -146,11 +151,11 @@ class QuantizedActivationsTest(harness.Case):
                 self.assertEqual((layer["activation"], layer["packing"]), (activation, packing))
                 self.assertTrue(layer["accumulator"].startswith(accumulator), layer["accumulator"])
                 self.assertTrue(layer["kernel"].startswith(kernel), layer["kernel"])
-                self.assertEqual(layer["emulated"], "fp8 as bf16" if scheme == "FP8_DYNAMIC" else None)
+                self.assertEqual(layer["emulated"], emulation(layer) if scheme == "FP8_DYNAMIC" else None)
             path = f"{scheme}/{activation.split()[0]}"
             self.assertEqual(run_json("inspect", out)["data_path"], path)
             self.assertEqual(run_json("inspect", out, "--activations", "bf16")["data_path"], path)
-        self.assertIn("(emulated: fp8 as bf16)", run("inspect", out).stdout)
+        self.assertIn(f"(emulated: {emulation(layer)})", run("inspect", out).stdout)
 
     def test_forecast_and_resident_agree(self):
         for scheme in ("W8A8", "W4A8", "FP8_DYNAMIC"):
@@ -194,7 +199,7 @@ class QuantizedActivationsTest(harness.Case):
     def test_a_static_fp8_artifact_runs(self):
         out = self.with_static_scales("static-fp8", lambda module: 0.125, scheme="FP8_DYNAMIC")
         for layer in self.layers(out):
-            self.assertEqual((layer["activation"], layer["emulated"]), ("fp8 static per tensor", "fp8 as bf16"))
+            self.assertEqual((layer["activation"], layer["emulated"]), ("fp8 static per tensor", emulation(layer)))
         self.assertEqual(run_json("inspect", out)["data_path"], "FP8/fp8")  # whatever weights share a scale
         quality = self.quality(out)
         self.assertLess(quality["metrics"]["kl_mean"]["value"], 2)

@@ -1,4 +1,5 @@
-// Prepacked weight layouts, shared by every vector ISA (the scalar rows have their own, plainer ones).
+// Prepacked weight layouts, shared by every vector ISA. Scalar rows share those for integer activations (i8, i4); those for bf16 and fp8
+// activations have their own, plainer ones.
 // A matrix is a sequence of panels of kGemmPanel = 16 output columns; the last one is padded with zero codes and zero scales.
 //
 // Dense bf16 panel: ceil(k/2) units of 64 bytes. A unit holds k and k+1 of the 16 columns, column-major: c0 k0, c0 k1, c1 k0, ...: one

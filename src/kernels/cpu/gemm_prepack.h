@@ -1,5 +1,6 @@
 // Prepacking into the layouts of gemm_layout.h, and what those layouts can hold. Compiled for the baseline CPU and shared by the GEMM
-// rows of every vector ISA. Thread-safe: calls with disjoint panel ranges write disjoint bytes. POD only: ISA folders include this header.
+// rows of every vector ISA, and by the integer rows of scalar (I8, I4). Thread-safe: calls with disjoint panel ranges write disjoint bytes.
+// POD only: ISA folders include this header.
 #pragma once
 
 #include <cstddef>

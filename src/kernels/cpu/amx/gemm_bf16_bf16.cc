@@ -20,6 +20,7 @@ const GemmKernelEntry gemm_bf16_bf16_f32__amx = {
     .weight = GemmWeight::kBf16,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32",
+    .multiply = {ProbeLimit::kBf16, 1},
     .isa = KernelIsa::kAmx,
     .can_implement = CanImplement,
     .prepack_bytes = DensePrepackBytes,

@@ -29,12 +29,14 @@ const GemmKernelEntry gemm_bf16_bf16_f32__avx2 = {
     .weight = GemmWeight::kBf16,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32",
+    .multiply = {ProbeLimit::kF32, 1},
     .isa = KernelIsa::kAvx2,
     .can_implement = CanPrepackDense,
     .prepack_bytes = DensePrepackBytes,
     .prepack = PrepackDense,
     .run = RunGemm<Lanes, DenseFormat>,
     .read_row = ReadDenseRow,
+    .emulated = "bf16 as f32",
 };
 
 }  // namespace pith

@@ -1,23 +1,13 @@
 // 2..4 bit codes in groups times int8 activations.
 // Arithmetic and loops: gemm_integer_driver.h; layout: gemm_layout.h.
 #include "kernels/cpu/avx2/gemm_integer_lanes.h"
-#include "kernels/cpu/gemm_prepack.h"
+#include "kernels/cpu/gemm_integer_row.h"
 #include "kernels/cpu/tables.h"
 
 namespace pith {
 extern const GemmKernelEntry gemm_int8_w4g_f32__avx2;
 
-const GemmKernelEntry gemm_int8_w4g_f32__avx2 = {
-    .name = "gemm_int8_w4g_f32__avx2",
-    .weight = GemmWeight::kW4Grouped,
-    .activation = GemmActivation::kInt8,
-    .accumulator = "int32 per group, f32 across",
-    .isa = KernelIsa::kAvx2,
-    .can_implement = CanPrepackI4,
-    .prepack_bytes = I4PrepackBytes,
-    .prepack = PrepackI4,
-    .run = RunIntegerGemm<IntegerLanes<true>, I4Format, 1>,
-    .read_row = ReadI4Row,
-};
+const GemmKernelEntry gemm_int8_w4g_f32__avx2 = IntegerRow("gemm_int8_w4g_f32__avx2", GemmWeight::kW4Grouped, GemmActivation::kInt8,
+                                                           KernelIsa::kAvx2, RunIntegerGemm<IntegerLanes<true>, I4Format, 1>);
 
 }  // namespace pith

@@ -39,12 +39,14 @@ const GemmKernelEntry gemm_bf16_w4g_f32__avx512 = {
     .weight = GemmWeight::kW4Grouped,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32 per group, f32 across",
+    .multiply = {ProbeLimit::kF32, 1},
     .isa = KernelIsa::kAvx512,
     .can_implement = CanPrepackW4,
     .prepack_bytes = W4PrepackBytes,
     .prepack = PrepackW4,
     .run = RunGemm<Lanes, W4Format>,
     .read_row = ReadW4Row,
+    .emulated = "bf16 as f32",
 };
 
 }  // namespace pith

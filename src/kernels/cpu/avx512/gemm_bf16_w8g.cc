@@ -26,12 +26,14 @@ const GemmKernelEntry gemm_bf16_w8g_f32__avx512 = {
     .weight = GemmWeight::kW8Grouped,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32 per group, f32 across",
+    .multiply = {ProbeLimit::kF32, 1},
     .isa = KernelIsa::kAvx512,
     .can_implement = CanPrepackW8,
     .prepack_bytes = W8PrepackBytes,
     .prepack = PrepackW8,
     .run = RunGemm<Lanes, W8Format>,
     .read_row = ReadW8Row,
+    .emulated = "bf16 as f32",
 };
 
 }  // namespace pith

@@ -24,6 +24,7 @@ const GemmKernelEntry gemm_bf16_bf16_f32__avx512_vnni = {
     .weight = GemmWeight::kBf16,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32",
+    .multiply = {ProbeLimit::kBf16, 1},
     .isa = KernelIsa::kAvx512Vnni,
     .can_implement = CanPrepackDense,
     .prepack_bytes = DensePrepackBytes,

@@ -40,6 +40,7 @@ const GemmKernelEntry gemm_bf16_w4g_f32__avx512_vnni = {
     .weight = GemmWeight::kW4Grouped,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32 per group, f32 across",
+    .multiply = {ProbeLimit::kBf16, 1},
     .isa = KernelIsa::kAvx512Vnni,
     .can_implement = CanPrepackW4,
     .prepack_bytes = W4PrepackBytes,

@@ -29,6 +29,7 @@ const GemmKernelEntry gemm_bf16_w8g_f32__avx512_vnni = {
     .weight = GemmWeight::kW8Grouped,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32 per group, f32 across",
+    .multiply = {ProbeLimit::kBf16, 1},
     .isa = KernelIsa::kAvx512Vnni,
     .can_implement = CanPrepackW8,
     .prepack_bytes = W8PrepackBytes,

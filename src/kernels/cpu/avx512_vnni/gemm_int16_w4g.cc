@@ -1,23 +1,14 @@
 // 2..4 bit codes in groups times 16-bit fixed point activations in two int8 planes.
 // Arithmetic and loops: gemm_integer_driver.h; layout: gemm_layout.h.
 #include "kernels/cpu/avx512_vnni/gemm_integer_lanes.h"
-#include "kernels/cpu/gemm_prepack.h"
+#include "kernels/cpu/gemm_integer_row.h"
 #include "kernels/cpu/tables.h"
 
 namespace pith {
 extern const GemmKernelEntry gemm_int16_w4g_f32__avx512_vnni;
 
-const GemmKernelEntry gemm_int16_w4g_f32__avx512_vnni = {
-    .name = "gemm_int16_w4g_f32__avx512_vnni",
-    .weight = GemmWeight::kW4Grouped,
-    .activation = GemmActivation::kInt16,
-    .accumulator = "int32 per group, f32 across",
-    .isa = KernelIsa::kAvx512Vnni,
-    .can_implement = CanPrepackI4,
-    .prepack_bytes = I4PrepackBytes,
-    .prepack = PrepackI4,
-    .run = RunIntegerGemm<IntegerLanes, I4Format, 2>,
-    .read_row = ReadI4Row,
-};
+const GemmKernelEntry gemm_int16_w4g_f32__avx512_vnni = IntegerRow("gemm_int16_w4g_f32__avx512_vnni", GemmWeight::kW4Grouped,
+                                                                   GemmActivation::kInt16, KernelIsa::kAvx512Vnni,
+                                                                   RunIntegerGemm<IntegerLanes, I4Format, 2>);
 
 }  // namespace pith

@@ -1,25 +1,14 @@
 // 5..8 bit codes in groups times int8 activations.
 // Arithmetic and loops: gemm_integer_driver.h; layout: gemm_layout.h.
 #include "kernels/cpu/avx512_vnni/gemm_integer_lanes.h"
-#include "kernels/cpu/gemm_outliers.h"
-#include "kernels/cpu/gemm_prepack.h"
+#include "kernels/cpu/gemm_integer_row.h"
 #include "kernels/cpu/tables.h"
 
 namespace pith {
 extern const GemmKernelEntry gemm_int8_w8g_f32__avx512_vnni;
 
-const GemmKernelEntry gemm_int8_w8g_f32__avx512_vnni = {
-    .name = "gemm_int8_w8g_f32__avx512_vnni",
-    .weight = GemmWeight::kW8Grouped,
-    .activation = GemmActivation::kInt8,
-    .accumulator = "int32 per group, f32 across",
-    .isa = KernelIsa::kAvx512Vnni,
-    .can_implement = CanPrepackI8,
-    .prepack_bytes = I8PrepackBytes,
-    .prepack = PrepackI8,
-    .run = RunIntegerGemm<IntegerLanes, I8Format, 1>,
-    .read_row = ReadI8Row,
-    .add_outliers = AddI8Outliers,
-};
+const GemmKernelEntry gemm_int8_w8g_f32__avx512_vnni = IntegerRow("gemm_int8_w8g_f32__avx512_vnni", GemmWeight::kW8Grouped,
+                                                                  GemmActivation::kInt8, KernelIsa::kAvx512Vnni,
+                                                                  RunIntegerGemm<IntegerLanes, I8Format, 1>);
 
 }  // namespace pith

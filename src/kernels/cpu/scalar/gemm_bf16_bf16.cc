@@ -53,12 +53,14 @@ const GemmKernelEntry gemm_bf16_bf16_f32__scalar = {
     .weight = GemmWeight::kBf16,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32",
+    .multiply = {ProbeLimit::kF32, 1},
     .isa = KernelIsa::kScalar,
     .can_implement = CanImplement,
     .prepack_bytes = PrepackBytes,
     .prepack = Prepack,
     .run = Run,
     .read_row = ReadRow,
+    .emulated = "bf16 as f32",
 };
 
 }  // namespace pith

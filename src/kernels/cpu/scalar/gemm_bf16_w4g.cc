@@ -16,12 +16,14 @@ const GemmKernelEntry gemm_bf16_w4g_f32__scalar = {
     .weight = GemmWeight::kW4Grouped,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32",
+    .multiply = {ProbeLimit::kF32, 1},
     .isa = KernelIsa::kScalar,
     .can_implement = CanImplement,
     .prepack_bytes = ReferencePrepackBytes<NibbleCodes>,
     .prepack = PrepackReference<NibbleCodes>,
     .run = RunReference<NibbleCodes>,
     .read_row = ReadReferenceRow<NibbleCodes>,
+    .emulated = "bf16 as f32",
 };
 
 }  // namespace pith

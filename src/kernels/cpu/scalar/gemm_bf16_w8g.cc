@@ -16,12 +16,14 @@ const GemmKernelEntry gemm_bf16_w8g_f32__scalar = {
     .weight = GemmWeight::kW8Grouped,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32",
+    .multiply = {ProbeLimit::kF32, 1},
     .isa = KernelIsa::kScalar,
     .can_implement = CanImplement,
     .prepack_bytes = ReferencePrepackBytes<ByteCodes>,
     .prepack = PrepackReference<ByteCodes>,
     .run = RunReference<ByteCodes>,
     .read_row = ReadReferenceRow<ByteCodes>,
+    .emulated = "bf16 as f32",
 };
 
 }  // namespace pith

@@ -21,13 +21,14 @@ const GemmKernelEntry gemm_bf16_f8g_f32__scalar = {
     .weight = GemmWeight::kF8Grouped,
     .activation = GemmActivation::kBf16,
     .accumulator = "f32",
+    .multiply = {ProbeLimit::kF32, 1},
     .isa = KernelIsa::kScalar,
     .can_implement = CanImplement,
     .prepack_bytes = ReferencePrepackBytes<Fp8Codes>,
     .prepack = PrepackReference<Fp8Codes>,
     .run = RunReference<Fp8Codes>,
     .read_row = ReadReferenceRow<Fp8Codes>,
-    .emulated = "fp8 as bf16",
+    .emulated = "fp8 as f32",
 };
 
 const GemmKernelEntry gemm_fp8_f8g_f32__scalar = {
@@ -35,13 +36,14 @@ const GemmKernelEntry gemm_fp8_f8g_f32__scalar = {
     .weight = GemmWeight::kF8Grouped,
     .activation = GemmActivation::kFp8,
     .accumulator = "f32",
+    .multiply = {ProbeLimit::kF32, 1},
     .isa = KernelIsa::kScalar,
     .can_implement = CanImplement,
     .prepack_bytes = ReferencePrepackBytes<Fp8Codes>,
     .prepack = PrepackReference<Fp8Codes>,
     .run = RunReference<Fp8Codes>,
     .read_row = ReadReferenceRow<Fp8Codes>,
-    .emulated = "fp8 as bf16",
+    .emulated = "fp8 as f32",
 };
 
 }  // namespace pith

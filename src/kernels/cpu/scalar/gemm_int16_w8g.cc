@@ -1,23 +1,13 @@
 // 5..8 bit codes in groups times 16-bit fixed point activations in two int8 planes.
 // Arithmetic: gemm_integer_driver.h, evaluated plainly in gemm_integer_reference.h; layout: gemm_layout.h.
-#include "kernels/cpu/gemm_prepack.h"
+#include "kernels/cpu/gemm_integer_row.h"
 #include "kernels/cpu/scalar/gemm_integer_reference.h"
 #include "kernels/cpu/tables.h"
 
 namespace pith {
 extern const GemmKernelEntry gemm_int16_w8g_f32__scalar;
 
-const GemmKernelEntry gemm_int16_w8g_f32__scalar = {
-    .name = "gemm_int16_w8g_f32__scalar",
-    .weight = GemmWeight::kW8Grouped,
-    .activation = GemmActivation::kInt16,
-    .accumulator = "int32 per group, f32 across",
-    .isa = KernelIsa::kScalar,
-    .can_implement = CanPrepackI8,
-    .prepack_bytes = I8PrepackBytes,
-    .prepack = PrepackI8,
-    .run = RunIntegerReference<ByteUnits>,
-    .read_row = ReadI8Row,
-};
+const GemmKernelEntry gemm_int16_w8g_f32__scalar = IntegerRow("gemm_int16_w8g_f32__scalar", GemmWeight::kW8Grouped, GemmActivation::kInt16,
+                                                              KernelIsa::kScalar, RunIntegerReference<ByteUnits>);
 
 }  // namespace pith

@@ -1,23 +1,13 @@
 // 2..4 bit codes in groups times int8 activations.
 // Arithmetic: gemm_integer_driver.h, evaluated plainly in gemm_integer_reference.h; layout: gemm_layout.h.
-#include "kernels/cpu/gemm_prepack.h"
+#include "kernels/cpu/gemm_integer_row.h"
 #include "kernels/cpu/scalar/gemm_integer_reference.h"
 #include "kernels/cpu/tables.h"
 
 namespace pith {
 extern const GemmKernelEntry gemm_int8_w4g_f32__scalar;
 
-const GemmKernelEntry gemm_int8_w4g_f32__scalar = {
-    .name = "gemm_int8_w4g_f32__scalar",
-    .weight = GemmWeight::kW4Grouped,
-    .activation = GemmActivation::kInt8,
-    .accumulator = "int32 per group, f32 across",
-    .isa = KernelIsa::kScalar,
-    .can_implement = CanPrepackI4,
-    .prepack_bytes = I4PrepackBytes,
-    .prepack = PrepackI4,
-    .run = RunIntegerReference<NibbleUnits>,
-    .read_row = ReadI4Row,
-};
+const GemmKernelEntry gemm_int8_w4g_f32__scalar = IntegerRow("gemm_int8_w4g_f32__scalar", GemmWeight::kW4Grouped, GemmActivation::kInt8,
+                                                             KernelIsa::kScalar, RunIntegerReference<NibbleUnits>);
 
 }  // namespace pith

@@ -19,22 +19,29 @@ void convert_f32_bf16__scalar(const ConvertParams& p);
 void quantize_activation_f32_int8__scalar(const QuantizeActivationParams& p);
 void quantize_activation_f32_fp8__scalar(const QuantizeActivationFp8Params& p);
 
+// Attention multiplies in double, which has no probe: the one of f32 is above it.
 const OperatorEntry kOperators__scalar[] = {
     {.name = "attention_f32_bf16_bf16__scalar",
      .isa = KernelIsa::kScalar,
      .kv_dtype = KvDtype::kBf16,
+     .multiply = {ProbeLimit::kF32, 1},
+     .emulated = "bf16 as f64",
      .attention = attention_f32_bf16_bf16__scalar,
      .attention_combine = attention_combine_f32_bf16_bf16__scalar},
     {.name = "kv_append_f32_bf16__scalar", .isa = KernelIsa::kScalar, .kv_dtype = KvDtype::kBf16, .kv_append = kv_append_f32_bf16__scalar},
     {.name = "attention_f32_int8_bf16__scalar",
      .isa = KernelIsa::kScalar,
      .kv_dtype = KvDtype::kInt8,
+     .multiply = {ProbeLimit::kF32, 1},
+     .emulated = "int8 as f64",
      .attention = attention_f32_int8_bf16__scalar,
      .attention_combine = attention_combine_f32_int8_bf16__scalar},
     {.name = "kv_append_f32_int8__scalar", .isa = KernelIsa::kScalar, .kv_dtype = KvDtype::kInt8, .kv_append = kv_append_f32_int8__scalar},
     {.name = "attention_f32_fp8_bf16__scalar",
      .isa = KernelIsa::kScalar,
      .kv_dtype = KvDtype::kFp8,
+     .multiply = {ProbeLimit::kF32, 1},
+     .emulated = "fp8 as f64",
      .attention = attention_f32_fp8_bf16__scalar,
      .attention_combine = attention_combine_f32_fp8_bf16__scalar},
     {.name = "kv_append_f32_fp8__scalar", .isa = KernelIsa::kScalar, .kv_dtype = KvDtype::kFp8, .kv_append = kv_append_f32_fp8__scalar},

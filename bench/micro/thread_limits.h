@@ -1,6 +1,7 @@
-// What one thread of this machine can do, measured beside a benchmark so that its rate can be given as a share of the limit:
-// f32 FMA with the widest vectors of an instruction set, and a plain read of a buffer. Seconds are CPU time of the thread, as the rates of
-// the benchmarks are, so that other processes disturb little.
+// What one thread of this machine can do, measured beside a benchmark so that its rate can be given as a share of the limit: the multiply
+// instruction of a kernel row, and a plain read of a buffer. Unlike cli/machine_limits.h, whose pools and wall clock are those of a whole
+// pass, seconds here are CPU time of the one thread and the best of a few runs, as the rates of the benchmarks are, so that other processes
+// disturb little.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <ctime>
 
 #include "base/cpu_features.h"
+#include "kernels/multiply.h"
 #include "kernels/probes.h"
 
 namespace pith {
@@ -39,10 +41,9 @@ inline double PeakPerSecond(ProbeLimit limit, Isa isa) {
   return best;
 }
 
-// f32 FMA rate of one thread; `isa` scalar is measured like AVX2. 0 when the CPU has no FMA.
-inline double FmaFlopsPerSecond(Isa isa) {
-  if (DetectIsa() == Isa::kScalar) return 0.0;
-  return PeakPerSecond(ProbeLimit::kF32, std::max(isa, Isa::kAvx2));
+// The same of an operator that multiplies so. 0 where the row multiplies nothing.
+inline double PeakPerSecond(const KernelMultiply& multiply, KernelIsa isa) {
+  return multiply.passes > 0 ? PeakPerSecond(multiply.limit, static_cast<Isa>(isa)) / multiply.passes : 0.0;
 }
 
 // Read rate of one thread over `bytes` (a multiple of 256) of a 64-byte aligned buffer read before, best of three passes.
