@@ -63,12 +63,13 @@ absl::Status RunInspect(const InspectFlags& options, const CommonOptions& common
   ThreadPool pool(common.threads);
   ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
-  ASSIGN_OR_RETURN(const WeightBytes forecast, ForecastWeightBytes(*bundle.reader, MakeComputeContext(&pool, isa, options.activations)));
+  const auto forecast = ForecastWeightBytes(*bundle.reader, MakeComputeContext(&pool, isa, options.activations));
+  if (!forecast.ok()) return Annotate(forecast.status(), bundle.reader->path());
   const int64_t before = AnonymousMemoryBytes();
   RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
   const int64_t process_bytes = AnonymousMemoryBytes() - before;
   ASSIGN_OR_RETURN(MemoryReport memory, MakeMemoryReport(*bundle.reader, *bundle.model, pool.num_threads()));
-  memory.forecast = forecast;
+  memory.forecast = *forecast;
   memory.process_bytes = process_bytes;
   ASSIGN_OR_RETURN(const DeclaredKvCache kv_cache, ReadDeclaredKvCache(*bundle.reader, bundle.model->config()));
   ASSIGN_OR_RETURN(const CompatibilityReport compatibility, MakeCompatibilityReport(*bundle.reader));
