@@ -292,7 +292,7 @@ absl::StatusOr<ConversionReport> ExportGguf(const ArtifactReader& reader, const 
                                             ThreadPool& pool) {
   ASSIGN_OR_RETURN(const GgufMix* mix, FindGgufMix(options.mix));
   Exporter exporter(reader, options, *mix, pool);
-  RETURN_IF_ERROR(exporter.Plan());
+  RETURN_IF_ERROR(Annotate(exporter.Plan(), reader.path()));
   ASSIGN_OR_RETURN(GgufWriter writer, exporter.CreateWriter(output));
   RETURN_IF_ERROR(exporter.CollectImportance());
   RETURN_IF_ERROR(exporter.WriteTensors(writer));

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status.h"
 
 namespace pith {
 namespace {
@@ -36,7 +37,7 @@ bool ColorAllowed() {
 }
 
 Progress::Progress(absl::string_view label, int64_t total, absl::string_view unit)
-    : label_(label),
+    : label_(Printable(label)),
       unit_(unit),
       total_(total),
       terminal_(StderrIsTerminal()),

@@ -18,7 +18,7 @@ bool ColorAllowed();
 // One bar. Not thread-safe. Finishes its line when destroyed.
 class Progress {
  public:
-  // label: "quantizing"; unit: "layers". total <= 0: unknown, only a count is shown.
+  // label: "quantizing", shown with control characters escaped; unit: "layers". total <= 0: unknown, only a count is shown.
   Progress(absl::string_view label, int64_t total, absl::string_view unit);
   ~Progress();
   Progress(const Progress&) = delete;

@@ -40,6 +40,12 @@ std::string OnAPipe(const std::function<void()>& work) {
 
 void Wait(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
+TEST(Progress, LabelsAreShownWithTheirControlCharactersEscaped) {
+  const std::string text = OnAPipe([] { Progress("loading a\x1b[31m", 2, "tensors").Set(2); });
+  EXPECT_THAT(text, HasSubstr("loading a\\x1b[31m 2/2 tensors"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
 TEST(Progress, WithoutATerminalOnePlainLineAtTheEnd) {
   const std::string output = OnAPipe([] {
     Progress progress("quantizing", 4, "layers");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 
 #include "CLI/CLI.hpp"
@@ -12,6 +13,7 @@
 #include "cli/machine_limits.h"
 #include "cli/model_bundle.h"
 #include "cli/prepack_cache_flag.h"
+#include "cli/process_memory.h"
 #include "cli/version.h"
 #include "cli/workload.h"
 
@@ -23,7 +25,8 @@ constexpr int64_t kVerifyPasses = 8;  // in one sample: one pass alone is short 
 struct BenchFlags {
   WeightOnlyActivation activations;
   std::string prepack_cache;
-  std::string model, output = "md";
+  std::string model;
+  std::optional<std::string> output;
   std::vector<int64_t> prompt = {512}, gen = {128}, depth = {0}, batch = {1}, rows = {1, 2, 3, 4, 5, 6, 8, 16};
   std::vector<int> threads = {0};
   bool curve = false, verify = false;
@@ -51,7 +54,8 @@ std::vector<BenchTest> PlanTests(const BenchFlags& options) {
   return tests;
 }
 
-absl::Status CheckLengths(absl::Span<const BenchTest> tests, const DecoderConfig& config) {
+absl::Status CheckLengths(absl::Span<const BenchTest> tests, const ModelBundle& bundle) {
+  ASSIGN_OR_RETURN(const DecoderConfig config, ReadDecoderConfig(bundle));
   for (const BenchTest& test : tests) {
     if (test.depth + test.tokens <= config.max_position_embeddings) continue;
     return UsageError("--depth, --prompt, --gen: expected at most ", config.max_position_embeddings,
@@ -113,6 +117,27 @@ absl::StatusOr<BenchModel> Describe(const ModelBundle& bundle, const BenchFlags&
   return model;
 }
 
+// Prints rows as they come. What it printed is whole even when the run fails.
+class RowPrinter {
+ public:
+  RowPrinter(const std::string& format, bool enabled) : renderer_(format), enabled_(enabled) {}
+  ~RowPrinter() { End().IgnoreError(); }
+  RowPrinter(const RowPrinter&) = delete;
+  RowPrinter& operator=(const RowPrinter&) = delete;
+
+  absl::Status Print(const BenchRow& row, const BenchModel& model) {
+    return enabled_ ? PrintResult(renderer_.Row(row, model)) : absl::OkStatus();
+  }
+  absl::Status End() {
+    const std::string end = renderer_.End();
+    return end.empty() ? absl::OkStatus() : PrintResult(end);
+  }
+
+ private:
+  RowRenderer renderer_;
+  const bool enabled_;
+};
+
 struct Results {
   BenchModel model;
   std::vector<BenchRow> rows;
@@ -120,16 +145,21 @@ struct Results {
 };
 
 // All tests with one number of threads.
-absl::Status MeasureAll(const BenchFlags& options, int threads, Results& results) {
+absl::Status MeasureAll(const BenchFlags& options, int threads, RowPrinter& printer, Results& results) {
+  const std::vector<BenchTest> tests = PlanTests(options);
   ThreadPool pool(threads), alone(1);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations, options.prepack_cache));
+  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
+  RETURN_IF_ERROR(CheckLengths(tests, bundle));
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
+  for (const BenchTest& test : tests) {
+    RETURN_IF_ERROR(CheckKvCacheFits(*bundle.model, test.batch, test.depth + test.tokens, options.kv_cache_dtype, AvailableMemoryBytes()));
+  }
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   ASSIGN_OR_RETURN(results.model, Describe(bundle, options));
-  const std::vector<BenchTest> tests = PlanTests(options);
-  RETURN_IF_ERROR(CheckLengths(tests, bundle.model->config()));
   MachineProbe probe(pool, isa, StreamedWeightBytes(*bundle.model));
   for (const BenchTest& test : tests) {
     ASSIGN_OR_RETURN(results.rows.emplace_back(), Measure(test, *bundle.model, probe, options.repeat, options.kv_cache_dtype));
+    RETURN_IF_ERROR(printer.Print(results.rows.back(), results.model));
   }
   if (results.one_thread.empty()) results.one_thread.push_back(MeasureMachineLimits(alone, isa, StreamedWeightBytes(*bundle.model)));
   return absl::OkStatus();
@@ -152,15 +182,30 @@ std::vector<MachineLimits> LimitsOf(const Results& results) {
   return all;
 }
 
+// 0 stands for a number; none comes twice.
+std::vector<int> ThreadCounts(const BenchFlags& options) {
+  std::vector<int> counts;
+  for (const int given : options.threads) {
+    const int threads = given > 0 ? given : UsableCpus();
+    if (std::find(counts.begin(), counts.end(), threads) == counts.end()) counts.push_back(threads);
+  }
+  return counts;
+}
+
 absl::Status RunBench(const BenchFlags& options, const CommonOptions& common) {
+  if (options.output.has_value() && common.json_to_stdout()) {
+    return UsageError("--output: expected no --json -, which prints all rows as JSON, found both");
+  }
+  const std::string output = options.output.value_or("md");
+  RowPrinter printer(output, !common.json_to_stdout());
   Results results;
-  for (const int threads : options.threads) RETURN_IF_ERROR(MeasureAll(options, threads, results));
+  for (const int threads : ThreadCounts(options)) RETURN_IF_ERROR(MeasureAll(options, threads, printer, results));
+  RETURN_IF_ERROR(printer.End());
   const std::vector<MachineLimits> limits = LimitsOf(results);
-  if (!common.json_to_stdout()) {
-    RETURN_IF_ERROR(PrintResult(RenderRows(results.rows, results.model, options.output)));
+  if (output == "md" && !common.json_to_stdout()) {
     std::string footer = absl::StrCat("\n", results.model.cpu, ", data path ", results.model.data_path, "; limits measured in this run:\n");
     for (const MachineLimits& each : limits) absl::StrAppend(&footer, "  ", LimitsText(each), "\n");
-    if (options.output == "md") RETURN_IF_ERROR(PrintResult(footer));
+    RETURN_IF_ERROR(PrintResult(footer));
   }
   OrderedJson rows = OrderedJson::array(), limits_json = OrderedJson::array();
   for (const BenchRow& row : results.rows) rows.push_back(ToJson(row, results.model));
@@ -173,23 +218,26 @@ absl::Status RunBench(const BenchFlags& options, const CommonOptions& common) {
 CommandFunction SetupBench(CLI::App& app) {
   auto options = std::make_shared<BenchFlags>();
   const auto list = [&app](const char* flags, auto& values, const char* text, int64_t low, int64_t high) {
-    app.add_option(flags, values, text)->check(CLI::Range(low, high))->delimiter(',')->capture_default_str();
+    return app.add_option(flags, values, text)->check(CLI::Range(low, high))->delimiter(',')->capture_default_str();
   };
   app.add_option("model", options->model, "model: a directory, a .gguf file, or ORG/NAME that pith pull fetched")->required();
-  list("-p,--prompt", options->prompt, "tokens of the prefill tests; 0: none", 0, 1 << 20);
-  list("-n,--gen", options->gen, "tokens of the decode tests; 0: none", 0, 1 << 20);
+  CLI::Option* const prompt = list("-p,--prompt", options->prompt, "tokens of the prefill tests; 0: none", 0, 1 << 20);
+  CLI::Option* const gen = list("-n,--gen", options->gen, "tokens of the decode tests; 0: none", 0, 1 << 20);
   list("-d,--depth", options->depth, "tokens already in the KV cache", 0, 1 << 20);
-  list("-b,--batch", options->batch, "sequences side by side", 1, 64);
-  app.add_flag("--curve", options->curve, "decode only, at batch 1,2,3,4,5,6,8,16,32");
-  app.add_flag("--verify", options->verify, "verification passes instead: --rows of one sequence, logits of all of them");
-  list("--rows", options->rows, "rows of the verification passes", 1, 512);
+  CLI::Option* const batch = list("-b,--batch", options->batch, "sequences side by side", 1, 64);
+  CLI::Option* const curve = app.add_flag("--curve", options->curve, "decode only, at batch 1,2,3,4,5,6,8,16,32");
+  curve->excludes(prompt)->excludes(batch);
+  CLI::Option* const verify = app.add_flag("--verify", options->verify,
+                                           "verification passes instead: --rows of one sequence, logits of all of them");
+  verify->excludes(curve)->excludes(prompt)->excludes(gen)->excludes(batch);
+  list("--rows", options->rows, "rows of the verification passes", 1, 512)->needs(verify);
   AddKvCacheDtypeFlag(app, options->kv_cache_dtype);
   app.add_option("-r,--repeat", options->repeat, "timed samples after one warm-up")->check(CLI::Range(1, 100))->capture_default_str();
   app.remove_option(app.get_option("--threads"));
   list("-t,--threads", options->threads, "threads, several values: the tests with each; 0: every usable CPU", 0, 256);
   app.add_option("-o,--output", options->output, "rows as md, csv, json or jsonl, with llama-bench's column names")
       ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
-      ->capture_default_str();
+      ->default_str("md");
   AddActivationsFlag(app, options->activations);
   AddPrepackCacheFlag(app, options->prepack_cache);
   return [options](const CommonOptions& common) { return RunBench(*options, common); };

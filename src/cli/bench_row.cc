@@ -1,11 +1,14 @@
 #include "cli/bench_row.h"
 
+#include <cmath>
 #include <ctime>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/samples.h"
 #include "cli/workload.h"
@@ -18,39 +21,38 @@ std::string HumanParams(int64_t params) {
                                 : absl::StrFormat("%.2f B", static_cast<double>(params) / 1e9);
 }
 
+constexpr size_t kMaxTextBytes = 4000;  // of a name: a path and more
+
+// Nanoseconds as llama-bench has them.
+int64_t Whole(double ns) { return std::llround(ns); }
+
 // llama-bench quotes every value.
 std::string CsvValue(const OrderedJson& value) {
-  const std::string text = value.is_string() ? value.get<std::string>() : value.is_null() ? "" : DumpJson(value);
+  const std::string text = value.is_string() ? Printable(value.get<std::string>(), kMaxTextBytes) : value.is_null() ? "" : DumpJson(value);
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
-std::string Csv(absl::Span<const BenchRow> rows, const BenchModel& model) {
-  std::string header, text;
-  for (const BenchRow& row : rows) {
-    std::string line;
-    header.clear();
-    const OrderedJson json = ToJson(row, model);
-    for (const auto& [key, value] : json.items()) {
-      if (value.is_array()) continue;  // the samples
-      absl::StrAppend(&header, header.empty() ? "" : ",", key);
-      absl::StrAppend(&line, line.empty() ? "" : ",", CsvValue(value));
-    }
-    absl::StrAppend(&text, line, "\n");
+std::string CsvRow(const OrderedJson& json, bool first) {
+  std::vector<std::string> keys, values;
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_array()) continue;  // the samples
+    keys.push_back(key);
+    values.push_back(CsvValue(value));
   }
-  return absl::StrCat(header, "\n", text);
+  return absl::StrCat(first ? absl::StrCat(absl::StrJoin(keys, ","), "\n") : "", absl::StrJoin(values, ","), "\n");
 }
 
-std::string Markdown(absl::Span<const BenchRow> rows, const BenchModel& model) {
-  std::string text =
+std::string MarkdownText(absl::string_view text) { return absl::StrReplaceAll(Printable(text, kMaxTextBytes), {{"|", "\\|"}}); }
+
+std::string MarkdownRow(const BenchRow& row, const BenchModel& model, const OrderedJson& json, bool first) {
+  constexpr absl::string_view kHead =
       "| model | size | params | backend | threads | test | t/s | ms/pass | share of roofline | bound |\n"
       "|---|---:|---:|---|---:|---|---:|---:|---:|---|\n";
-  for (const BenchRow& row : rows) {
-    const OrderedJson json = ToJson(row, model);
-    absl::StrAppendFormat(&text, "| %s | %s | %s | CPU | %d | %s | %.2f +- %.2f | %.3f | %.2f | %s |\n", model.type,
-                          HumanBytes(model.file_bytes), HumanParams(model.num_params), row.limits.threads, row.test.Name(),
-                          json["avg_ts"].get<double>(), json["stddev_ts"].get<double>(), row.pass_ms(), row.share(), row.bound());
-  }
-  return text;
+  return absl::StrCat(
+      first ? kHead : "",
+      absl::StrFormat("| %s | %s | %s | CPU | %d | %s | %.2f +- %.2f | %.3f | %.2f | %s |\n", MarkdownText(model.type),
+                      HumanBytes(model.file_bytes), HumanParams(model.num_params), row.limits.threads, row.test.Name(),
+                      json["avg_ts"].get<double>(), json["stddev_ts"].get<double>(), row.pass_ms(), row.share(), row.bound()));
 }
 
 }  // namespace
@@ -86,7 +88,11 @@ std::string UtcTime() {
 
 OrderedJson ToJson(const BenchRow& row, const BenchModel& model) {
   std::vector<double> speeds;
-  for (const double ns : row.samples_ns) speeds.push_back(1e9 * static_cast<double>(row.tokens_per_sample()) / ns);
+  std::vector<int64_t> samples;
+  for (const double ns : row.samples_ns) {
+    samples.push_back(Whole(ns));
+    speeds.push_back(1e9 * static_cast<double>(row.tokens_per_sample()) / ns);
+  }
   const bool decode = row.test.kind == BenchKind::kDecode;
   return {{"build_commit", model.build_commit},
           {"build_number", 0},
@@ -107,11 +113,11 @@ OrderedJson ToJson(const BenchRow& row, const BenchModel& model) {
           {"n_gen", decode ? row.test.tokens : 0},
           {"n_depth", row.test.depth},
           {"test_time", row.test_time},
-          {"avg_ns", Mean(row.samples_ns)},
-          {"stddev_ns", StandardDeviation(row.samples_ns)},
+          {"avg_ns", Whole(Mean(row.samples_ns))},
+          {"stddev_ns", Whole(StandardDeviation(row.samples_ns))},
           {"avg_ts", Mean(speeds)},
           {"stddev_ts", StandardDeviation(speeds)},
-          {"samples_ns", row.samples_ns},
+          {"samples_ns", samples},
           {"samples_ts", speeds},
           // Beyond llama-bench:
           {"test", row.test.Name()},
@@ -126,16 +132,20 @@ OrderedJson ToJson(const BenchRow& row, const BenchModel& model) {
           {"read_gb_per_s", row.limits.read_gb_per_s}};
 }
 
-std::string RenderRows(absl::Span<const BenchRow> rows, const BenchModel& model, const std::string& format) {
-  if (format == "csv") return Csv(rows, model);
-  if (format == "md") return Markdown(rows, model);
-  OrderedJson list = OrderedJson::array();
-  std::string lines;
-  for (const BenchRow& row : rows) {
-    list.push_back(ToJson(row, model));
-    absl::StrAppend(&lines, DumpJson(list.back()), "\n");
-  }
-  return format == "jsonl" ? lines : DumpJson(list, 2) + "\n";
+std::string RowRenderer::Row(const BenchRow& row, const BenchModel& model) {
+  const bool first = !begun_;
+  begun_ = true;
+  const OrderedJson json = ToJson(row, model);
+  if (format_ == "csv") return CsvRow(json, first);
+  if (format_ == "md") return MarkdownRow(row, model, json, first);
+  if (format_ == "jsonl") return absl::StrCat(DumpJson(json), "\n");
+  return absl::StrCat(first ? "[" : ",", "\n  ", absl::StrReplaceAll(DumpJson(json, 2), {{"\n", "\n  "}}));
+}
+
+std::string RowRenderer::End() {
+  const bool array = begun_ && format_ == "json";
+  begun_ = false;
+  return array ? "\n]\n" : "";
 }
 
 }  // namespace pith

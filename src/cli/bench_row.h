@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "base/json.h"
 #include "cli/machine_limits.h"
 #include "cli/roofline.h"
@@ -55,7 +55,20 @@ struct BenchRow {
 std::string UtcTime();
 
 OrderedJson ToJson(const BenchRow& row, const BenchModel& model);
-// format: "md", "csv", "json" (an array) or "jsonl".
-std::string RenderRows(absl::Span<const BenchRow> rows, const BenchModel& model, const std::string& format);
+
+// Text of rows one by one, so that each can be printed as soon as it is measured. format: "md", "csv", "json" (an array) or "jsonl".
+class RowRenderer {
+ public:
+  explicit RowRenderer(std::string format) : format_(std::move(format)) {}
+
+  // The row, with what stands between it and the one before; the first with the head of the table.
+  std::string Row(const BenchRow& row, const BenchModel& model);
+  // What ends the rows so far: "]" of a json array that was begun. Once.
+  std::string End();
+
+ private:
+  const std::string format_;
+  bool begun_ = false;
+};
 
 }  // namespace pith

@@ -32,6 +32,13 @@ BenchRow DecodeRow() {
   return row;
 }
 
+std::string Render(const std::string& format, absl::Span<const BenchRow> rows, const BenchModel& model = kModel) {
+  RowRenderer renderer(format);
+  std::string text;
+  for (const BenchRow& row : rows) text += renderer.Row(row, model);
+  return text + renderer.End();
+}
+
 TEST(BenchTestTest, NamesAreThoseOfLlamaBench) {
   EXPECT_EQ((BenchTest{BenchKind::kPrefill, 512, 1, 0}.Name()), "pp512");
   EXPECT_EQ((BenchTest{BenchKind::kDecode, 128, 4, 4096}.Name()), "tg128 b4 @ d4096");
@@ -75,7 +82,7 @@ TEST(BenchRowTest, JsonHasTheColumnsOfLlamaBench) {
 
 TEST(BenchRowTest, CsvQuotesEveryValueAndLeavesTheSamplesOut) {
   const std::vector<BenchRow> rows = {DecodeRow(), DecodeRow()};
-  const std::string csv = RenderRows(rows, kModel, "csv");
+  const std::string csv = Render("csv", rows);
   const std::vector<std::string> lines = absl::StrSplit(csv, '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_THAT(lines[0], StartsWith("build_commit,build_number,cpu_info,"));
@@ -87,8 +94,8 @@ TEST(BenchRowTest, CsvQuotesEveryValueAndLeavesTheSamplesOut) {
 
 TEST(BenchRowTest, JsonIsAnArrayAndJsonlOneObjectPerLine) {
   const std::vector<BenchRow> rows = {DecodeRow(), DecodeRow()};
-  EXPECT_EQ(OrderedJson::parse(RenderRows(rows, kModel, "json")).size(), 2u);
-  const std::string text = RenderRows(rows, kModel, "jsonl");
+  EXPECT_EQ(OrderedJson::parse(Render("json", rows)).size(), 2u);
+  const std::string text = Render("jsonl", rows);
   const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(OrderedJson::parse(lines[1])["test"], "tg128 b2 @ d4096");
@@ -96,9 +103,38 @@ TEST(BenchRowTest, JsonIsAnArrayAndJsonlOneObjectPerLine) {
 
 TEST(BenchRowTest, MarkdownShowsTheShare) {
   const std::vector<BenchRow> rows = {DecodeRow()};
-  const std::string text = RenderRows(rows, kModel, "md");
+  const std::string text = Render("md", rows);
   EXPECT_THAT(text,
               HasSubstr("| llama tiny | 97.2 MB | 134.50 M | CPU | 2 | tg128 b2 @ d4096 | 149.33 +- 97.76 | 15.625 | 0.75 | memory |"));
+}
+
+TEST(BenchRowTest, NanosecondsAreIntegersAsInLlamaBench) {
+  BenchRow row = DecodeRow();
+  row.samples_ns = {1000000.4, 1000001.5};
+  const OrderedJson json = ToJson(row, kModel);
+  EXPECT_EQ(json["samples_ns"].dump(), "[1000000,1000002]");
+  EXPECT_EQ(json["avg_ns"].dump(), "1000001");
+  EXPECT_EQ(json["stddev_ns"].dump(), "1");
+}
+
+TEST(RowRendererTest, EveryRowIsWholeWhenItIsPrintedAndTheArrayEndsOnce) {
+  RowRenderer json("json"), none("json"), csv("csv");
+  EXPECT_EQ(none.End(), "");
+  const std::string first = json.Row(DecodeRow(), kModel), second = json.Row(DecodeRow(), kModel);
+  EXPECT_EQ(OrderedJson::parse(first + "]").size(), 1u);
+  EXPECT_EQ(OrderedJson::parse(first + second + json.End()).size(), 2u);
+  EXPECT_EQ(json.End(), "");
+  const std::string head_and_row = csv.Row(DecodeRow(), kModel);
+  EXPECT_THAT(head_and_row, testing::EndsWith("\n" + csv.Row(DecodeRow(), kModel)));
+  EXPECT_EQ(csv.End(), "");
+}
+
+TEST(RowRendererTest, NamesCannotBreakTheTableOrReachTheTerminal) {
+  BenchModel model = kModel;
+  model.type = model.filename = "llama a|b\x1b[31m\n\xff";
+  const BenchRow row = DecodeRow();
+  EXPECT_THAT(Render("md", {&row, 1}, model), HasSubstr("| llama a\\|b\\x1b[31m\\x0a\\xff |"));
+  EXPECT_THAT(Render("csv", {&row, 1}, model), HasSubstr(",\"llama a|b\\x1b[31m\\x0a\\xff\","));
 }
 
 TEST(UtcTimeTest, HasTheFormOfLlamaBench) { EXPECT_THAT(UtcTime(), testing::MatchesRegex("20..-..-..T..:..:..Z")); }

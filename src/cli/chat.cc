@@ -65,6 +65,7 @@ absl::Status RunChat(const ChatFlags& options, const CommonOptions& common) {
   ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
   RETURN_IF_ERROR(CheckGenerationFlags(options.generation, bundle));
   if (!bundle.chat_template.has_value()) return NotSupportedError(options.model, ": expected a model with a chat template, found none");
+  RETURN_IF_ERROR(CheckContextSize(bundle, options.context));
   RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
   ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, options.context, options.generation));
   const bool interactive = isatty(STDIN_FILENO) == 1;

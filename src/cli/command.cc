@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <system_error>
@@ -147,6 +148,16 @@ void AddSeedFlag(CLI::App& app, uint64_t& seed, const char* help) {
     return absl::SimpleAtoi(text, &value) ? std::string() : absl::StrCat("expected an integer in [0, 2^64), found ", Printable(text, 40));
   };
   app.add_option("--seed", seed, help)->check(check, "")->capture_default_str();
+}
+
+absl::Status CheckOutputFile(const CommonOptions& options, absl::string_view flag, const std::string& path) {
+  if (path.empty()) return UsageError(flag, ": expected a file name, found an empty text");
+  RETURN_IF_ERROR(Annotate(AtomicFileWriter::Create(path).status(), flag));
+  if (options.json_path.empty() || options.json_to_stdout()) return absl::OkStatus();
+  std::error_code failed;
+  const std::filesystem::path file = std::filesystem::weakly_canonical(path, failed);
+  if (file != std::filesystem::weakly_canonical(options.json_path, failed) || failed) return absl::OkStatus();
+  return UsageError(flag, ": expected another file than --json, found ", path, " for both");
 }
 
 absl::Status PrintResult(absl::string_view text) {

@@ -50,6 +50,10 @@ void AddSeedFlag(CLI::App& app, uint64_t& seed, const char* help);
 // Writes the result object where --json says ("schema_version" is added). No-op without --json.
 absl::Status WriteJsonResult(const CommonOptions& options, OrderedJson result);
 
+// A second file that a command writes, named by `flag`. Refused before the work, like --json: what cannot be written, and the file of
+// --json itself. Errors: kInvalidArgument, those of AtomicFileWriter::Create.
+absl::Status CheckOutputFile(const CommonOptions& options, absl::string_view flag, const std::string& path);
+
 // Prints to stdout. Errors: kAborted when stdout is closed or full, so that a lost result is never reported as success.
 absl::Status PrintResult(absl::string_view text);
 

@@ -139,7 +139,7 @@ absl::Status WriteMatrix(const Options& options, const CommonOptions& common) {
   RETURN_IF_ERROR(options.format == kImatrix ? WriteImportanceMatrix(matrix, options.output)
                                              : WriteLegacyImportanceMatrix(matrix, options.output));
   if (!common.json_to_stdout()) {
-    RETURN_IF_ERROR(PrintResult(absl::StrFormat("%s: %d matrices\n", options.output, matrix.entries.size())));
+    RETURN_IF_ERROR(PrintResult(absl::StrFormat("%s: %d matrices\n", Printable(options.output, 500), matrix.entries.size())));
   }
   OrderedJson result = {
       {"input", options.input}, {"output", options.output}, {"format", options.format}, {"matrices", matrix.entries.size()}};
@@ -162,7 +162,7 @@ absl::Status Run(const Options& options, const CommonOptions& common) {
   progress.reset();
   if (!common.json_to_stdout()) {
     RETURN_IF_ERROR(
-        PrintResult(absl::StrFormat("%s: %d tensors, %s in %s (from %s, %s)\n", options.output, report.num_tensors,
+        PrintResult(absl::StrFormat("%s: %d tensors, %s in %s (from %s, %s)\n", Printable(options.output, 500), report.num_tensors,
                                     HumanBytes(report.output_bytes), options.format, reader->format(), HumanBytes(report.input_bytes))));
   }
   return WriteJsonResult(common, {{"input", options.input},

@@ -80,6 +80,7 @@ class EvalRun {
 
   absl::Status Run() {
     // Whatever can be refused without weights is, before any are read.
+    if (!flags_.record.html.empty()) RETURN_IF_ERROR(CheckOutputFile(common_, "--html", flags_.record.html));
     ASSIGN_OR_RETURN(record_, QualityRecord::Prepare(flags_.record, common_.command_line));
     RETURN_IF_ERROR(LoadFiles());
     RETURN_IF_ERROR(LoadWeights(reference_, pool_, {}, flags_.prepack_cache));
@@ -198,7 +199,7 @@ absl::Status EvalRun::Report() {
   std::vector<std::string> names;
   OrderedJson list = OrderedJson::array();
   for (size_t i = 0; i < bundles_.size(); ++i) {
-    names.push_back(ModelName(flags_.models[i]));
+    names.push_back(Printable(ModelName(flags_.models[i])));
     ASSIGN_OR_RETURN(OrderedJson entry, ModelEntry(i));
     list.push_back(std::move(entry));
   }

@@ -64,12 +64,13 @@ absl::Status RunInspect(const InspectFlags& options, const CommonOptions& common
   ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   const ComputeContext context = MakeComputeContext(&pool, isa, options.activations);
-  ASSIGN_OR_RETURN(const WeightBytes forecast, ForecastWeightBytes(*bundle.reader, context));
+  const auto forecast = ForecastWeightBytes(*bundle.reader, context);
+  if (!forecast.ok()) return Annotate(forecast.status(), bundle.reader->path());
   const int64_t before = AnonymousMemoryBytes();
   RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
   const int64_t process_bytes = AnonymousMemoryBytes() - before;
   ASSIGN_OR_RETURN(MemoryReport memory, MakeMemoryReport(*bundle.reader, *bundle.model, context));
-  memory.forecast = forecast;
+  memory.forecast = *forecast;
   memory.process_bytes = process_bytes;
   ASSIGN_OR_RETURN(const DeclaredKvCache kv_cache, ReadDeclaredKvCache(*bundle.reader, bundle.model->config()));
   ASSIGN_OR_RETURN(const CompatibilityReport compatibility, MakeCompatibilityReport(*bundle.reader));

@@ -117,6 +117,18 @@ absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& model) {
   return bundle;
 }
 
+absl::StatusOr<DecoderConfig> ReadDecoderConfig(const ModelBundle& bundle) {
+  absl::StatusOr<DecoderConfig> config = ParseDecoderConfig(bundle.reader->config());
+  if (!config.ok()) return Annotate(config.status(), bundle.reader->path());
+  return config;
+}
+
+absl::Status CheckContextSize(const ModelBundle& bundle, int64_t context) {
+  ASSIGN_OR_RETURN(const DecoderConfig config, ReadDecoderConfig(bundle));
+  if (context <= config.max_position_embeddings) return absl::OkStatus();
+  return UsageError("--ctx-size: expected at most ", config.max_position_embeddings, " tokens (max_position_embeddings), found ", context);
+}
+
 absl::StatusOr<std::string> FingerprintOf(ModelBundle& bundle) {
   if (bundle.fingerprint.empty()) {
     ASSIGN_OR_RETURN(bundle.fingerprint, bundle.reader->Fingerprint());

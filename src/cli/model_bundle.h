@@ -34,6 +34,11 @@ absl::StatusOr<std::string> FingerprintOf(ModelBundle& bundle);
 
 // Opens the files and the tokenizer of a path or a repository in the cache (model_path.h), but loads no weights.
 absl::StatusOr<ModelBundle> LoadModelFiles(const std::string& model);
+// What the bundle's config.json says of the decoder, to be asked before its weights are loaded. Errors: those of ParseDecoderConfig, with
+// the path.
+absl::StatusOr<DecoderConfig> ReadDecoderConfig(const ModelBundle& bundle);
+// --ctx-size of a command that serves up to so many tokens; 0: not given. Errors: kInvalidArgument beyond max_position_embeddings.
+absl::Status CheckContextSize(const ModelBundle& bundle, int64_t context);
 // The weights of a bundle that LoadModelFiles opened, with progress on stderr. `activations`: what weight-only quantized matrices are
 // multiplied with. `prepack_cache`: a directory to take prepacked weights from, or to keep them in; empty: none. A file written to it is
 // noted on stderr, and so is why one was not used.

@@ -22,7 +22,8 @@ namespace {
 struct ProfileFlags {
   WeightOnlyActivation activations;
   std::string prepack_cache;
-  std::string model, trace, bf16 = "measured";
+  std::string model, bf16 = "measured";
+  std::optional<std::string> trace;
   int64_t prompt = 128, gen = 32, batch = 1;
   int repeat = 3;
   bool layers = false;
@@ -122,17 +123,24 @@ absl::Status WriteTrace(const std::string& path, const Subject& subject) {
   return WriteFileAtomically(path, DumpJson(MakeChromeTrace(tracks)) + "\n");
 }
 
+absl::Status CheckLength(const ProfileFlags& options, const ModelBundle& bundle) {
+  ASSIGN_OR_RETURN(const DecoderConfig config, ReadDecoderConfig(bundle));
+  const int64_t longest = options.prompt + options.gen, limit = config.max_position_embeddings;
+  if (longest > 0 && longest <= limit) return absl::OkStatus();
+  return UsageError("--prompt, --gen: expected 1 to ", limit, " tokens in all (max_position_embeddings), found ", longest);
+}
+
 absl::Status RunProfile(const ProfileFlags& options, const CommonOptions& common) {
+  if (options.trace.has_value()) RETURN_IF_ERROR(CheckOutputFile(common, "--trace", *options.trace));
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations, options.prepack_cache));
+  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
+  RETURN_IF_ERROR(CheckLength(options, bundle));
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
+  RETURN_IF_ERROR(
+      CheckKvCacheFits(*bundle.model, options.batch, options.prompt + options.gen, options.kv_cache_dtype, AvailableMemoryBytes()));
   ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
-  const int64_t longest = options.prompt + options.gen, limit = bundle.model->config().max_position_embeddings;
-  if (longest == 0 || longest > limit) {
-    return UsageError("--prompt, --gen: expected 1 to ", limit, " tokens in all (max_position_embeddings), found ", longest);
-  }
   Subject subject;
   ASSIGN_OR_RETURN(const ProfileReport report, Measure(options, bundle, isa, pool, subject));
-  if (!options.trace.empty()) RETURN_IF_ERROR(WriteTrace(options.trace, subject));
   std::string text, sentences;
   OrderedJson phases = OrderedJson::array();
   for (const PhaseSummary& summary : report.phases) {
@@ -142,15 +150,17 @@ absl::Status RunProfile(const ProfileFlags& options, const CommonOptions& common
   }
   absl::StrAppend(&text, "limits measured in this run: ", LimitsText(report.limits), "\n", sentences);
   if (!common.json_to_stdout()) RETURN_IF_ERROR(PrintResult(text));
-  return WriteJsonResult(common, {{"model", options.model},
-                                  {"data_path", bundle.model->DataPathName()},
-                                  {"kv_cache_dtype", std::string(KvDtypeName(bundle.model->KvSpecAs(options.kv_cache_dtype, 1).dtype))},
-                                  {"cpu_info", CpuDescription()},
-                                  {"isa", IsaName(isa)},
-                                  {"batch", options.batch},
-                                  {"limits", ToJson(report.limits)},
-                                  {"limits_one_thread", ToJson(report.one_thread)},
-                                  {"phases", phases}});
+  RETURN_IF_ERROR(
+      WriteJsonResult(common, {{"model", options.model},
+                               {"data_path", bundle.model->DataPathName()},
+                               {"kv_cache_dtype", std::string(KvDtypeName(bundle.model->KvSpecAs(options.kv_cache_dtype, 1).dtype))},
+                               {"cpu_info", CpuDescription()},
+                               {"isa", IsaName(isa)},
+                               {"batch", options.batch},
+                               {"limits", ToJson(report.limits)},
+                               {"limits_one_thread", ToJson(report.one_thread)},
+                               {"phases", phases}}));
+  return options.trace.has_value() ? WriteTrace(*options.trace, subject) : absl::OkStatus();  // last: it loses no result
 }
 
 }  // namespace

@@ -124,8 +124,9 @@ std::string Summary(const CompressionReport& report, const std::string& output) 
       "%s: %s of tensors (%.2fx smaller) in %.1f s (%.1f s of CPU, at most %s of memory); relative weight error %.4f on average, worst "
       "%.4f "
       "(%s)\n",
-      output, HumanBytes(report.output_bytes), static_cast<double>(report.input_bytes) / static_cast<double>(report.output_bytes),
-      use.seconds, use.cpu_seconds, HumanBytes(use.peak_memory_bytes), error, worst, worst_name);
+      Printable(output, 500), HumanBytes(report.output_bytes),
+      static_cast<double>(report.input_bytes) / static_cast<double>(report.output_bytes), use.seconds, use.cpu_seconds,
+      HumanBytes(use.peak_memory_bytes), error, worst, worst_name);
 }
 
 // How many columns are kept in bf16, where any can be.

@@ -51,6 +51,18 @@ absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ModelBundle& bundle, con
   return EncodeChat(bundle, messages);
 }
 
+// Tokens of prompt and answer together at most. Errors: kInvalidArgument when the prompt alone has more.
+absl::StatusOr<int64_t> ContextOf(const ModelBundle& bundle, const RunFlags& options, int64_t prompt) {
+  ASSIGN_OR_RETURN(const DecoderConfig config, ReadDecoderConfig(bundle));
+  if (prompt > config.max_position_embeddings) {
+    return UsageError("prompt: expected at most ", config.max_position_embeddings, " tokens (max_position_embeddings), found ", prompt);
+  }
+  if (options.context > 0 && prompt > options.context) {
+    return UsageError("--ctx-size: expected at least ", prompt, ", the tokens of the prompt, found ", options.context);
+  }
+  return std::min(options.context > 0 ? options.context : prompt + options.generation.max_tokens, config.max_position_embeddings);
+}
+
 absl::Status RunRun(const RunFlags& options, const CommonOptions& common) {
   if (!options.system.empty() && !options.chat) return UsageError("--system: expected together with --chat, found alone");
   std::string prompt = options.prompt.value_or("");
@@ -63,12 +75,12 @@ absl::Status RunRun(const RunFlags& options, const CommonOptions& common) {
   RETURN_IF_ERROR(CheckGenerationFlags(options.generation, bundle));
   ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodePrompt(bundle, options, prompt));
   if (ids.empty()) return UsageError("prompt: expected at least one token, found none");
+  const auto prompt_tokens = static_cast<int64_t>(ids.size());
+  ASSIGN_OR_RETURN(const int64_t limit, ContextOf(bundle, options, prompt_tokens));
   RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
-  const int64_t needed = options.context > 0 ? options.context : static_cast<int64_t>(ids.size()) + options.generation.max_tokens;
-  const int64_t limit = std::min(needed, bundle.model->config().max_position_embeddings);
   ASSIGN_OR_RETURN(const auto engine, MakeSingleSequenceEngine(*bundle.model, limit, options.generation));
   GenerationFlags flags = options.generation;
-  flags.max_tokens = std::min(flags.max_tokens, std::max<int64_t>(0, limit - static_cast<int64_t>(ids.size())));
+  flags.max_tokens = std::min(flags.max_tokens, limit - prompt_tokens);
   const bool print = !common.json_to_stdout();
   if (print && !options.chat) RETURN_IF_ERROR(PrintResult(prompt));
   ASSIGN_OR_RETURN(const Generation generation, Generate(bundle, *engine, std::move(ids), flags, [&](absl::string_view piece) {

@@ -61,7 +61,9 @@ absl::Status RunServe(const ServeFlags& options, const CommonOptions& common) {
   }
   RETURN_IF_ERROR(HttpServer::CheckAddress(options.server.http));
   ThreadPool pool(common.threads);
-  ASSIGN_OR_RETURN(const ModelBundle bundle, LoadModel(options.model, pool, options.activations, options.prepack_cache));
+  ASSIGN_OR_RETURN(ModelBundle bundle, LoadModelFiles(options.model));
+  RETURN_IF_ERROR(CheckContextSize(bundle, options.engine.max_model_len));
+  RETURN_IF_ERROR(LoadWeights(bundle, pool, options.activations, options.prepack_cache));
   EngineConfig engine_config = options.engine;
   engine_config.kv_cache_bytes = options.kv_cache_mib << 20;
   engine_config.prefill_chunk = engine_config.max_batch_tokens;
@@ -69,9 +71,9 @@ absl::Status RunServe(const ServeFlags& options, const CommonOptions& common) {
   const EngineConfig resolved = engine->config();
   ASSIGN_OR_RETURN(const auto server, Server::Start(options.server, MakeServedModel(options, bundle), std::move(engine)));
   if (!common.quiet) {
-    std::fprintf(stderr, "serving %s (%s) at http://%s:%d/v1, context %d, KV cache for %d tokens in %s\n", options.model.c_str(),
-                 bundle.model->DataPathName().c_str(), options.server.http.host.c_str(), server->port(),
-                 static_cast<int>(resolved.max_model_len), static_cast<int>(resolved.kv_blocks * kBlockSizeTokens),
+    std::fprintf(stderr, "serving %s (%s) at http://%s:%d/v1, context %d, KV cache for %d tokens in %s\n",
+                 Printable(options.model, 500).c_str(), bundle.model->DataPathName().c_str(), options.server.http.host.c_str(),
+                 server->port(), static_cast<int>(resolved.max_model_len), static_cast<int>(resolved.kv_blocks * kBlockSizeTokens),
                  std::string(KvDtypeName(*resolved.kv_cache_dtype)).c_str());
   }
   return ServeUntilSignal(*server, options, common.quiet);

@@ -4,13 +4,25 @@
 
 #include "base/interrupt.h"
 #include "base/status.h"
+#include "cli/command.h"
+#include "cli/process_memory.h"
 
 namespace pith {
 
 int64_t StreamedWeightBytes(const DecoderModel& model) { return model.resident_weight_bytes() - model.data_path().front().resident_bytes; }
 
+absl::Status CheckKvCacheFits(const DecoderModel& model, int64_t sequences, int64_t tokens_each, std::optional<KvDtype> kv_cache_dtype,
+                              int64_t available_bytes) {
+  const int64_t tokens = sequences * BlockPool::BlocksForTokens(tokens_each) * kBlockSizeTokens;
+  const int64_t needed = tokens * model.KvSpecAs(kv_cache_dtype, 1).bytes_per_token();
+  if (available_bytes <= 0 || needed <= available_bytes) return absl::OkStatus();
+  return OutOfMemoryError("KV cache of ", Plural(sequences, "sequence"), " of ", tokens_each, " tokens: expected ", HumanBytes(needed),
+                          " of free memory, found ", HumanBytes(available_bytes));
+}
+
 absl::StatusOr<Workload> Workload::Create(DecoderModel& model, int64_t sequences, int64_t tokens_each,
                                           std::optional<KvDtype> kv_cache_dtype) {
+  RETURN_IF_ERROR(CheckKvCacheFits(model, sequences, tokens_each, kv_cache_dtype, AvailableMemoryBytes()));
   Workload workload(model, sequences);
   const int64_t blocks = BlockPool::BlocksForTokens(tokens_each);
   workload.pool_ = std::make_unique<BlockPool>(sequences * blocks);

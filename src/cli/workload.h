@@ -21,12 +21,18 @@ enum class LogitsRows { kLast, kAll };
 // The weights one pass streams: all that is resident but the embedding, of which a pass reads a few rows.
 int64_t StreamedWeightBytes(const DecoderModel& model);
 
+// Whether the KV cache of such a workload fits into `available_bytes`; 0: that is not known. The system would hand out addresses for any
+// number of bytes, and end the process when too many are used. Errors: kResourceExhausted with both figures.
+absl::Status CheckKvCacheFits(const DecoderModel& model, int64_t sequences, int64_t tokens_each, std::optional<KvDtype> kv_cache_dtype,
+                              int64_t available_bytes);
+
 // Borrows the model, which must outlive it. The tokens come from a fixed seed: the same for every model with the same vocabulary.
 class Workload {
  public:
   static constexpr int64_t kMaxPassRows = 512;  // of one sequence
 
-  // Room for `tokens_each` tokens in each of `sequences` sequences; without a format, in the model's own. Errors: kResourceExhausted.
+  // Room for `tokens_each` tokens in each of `sequences` sequences; without a format, in the model's own. Errors: those of
+  // CheckKvCacheFits for what is free now.
   static absl::StatusOr<Workload> Create(DecoderModel& model, int64_t sequences, int64_t tokens_each,
                                          std::optional<KvDtype> kv_cache_dtype = std::nullopt);
 

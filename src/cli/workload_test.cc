@@ -64,5 +64,17 @@ TEST(WorkloadTest, AllLogitsAndTruncation) {
   for (const int32_t token : model.batches[0].token_ids) EXPECT_LT(token, 11);
 }
 
+TEST(CheckKvCacheFits, ComparesWholeBlocksOfAllSequencesWithWhatIsFree) {
+  const RecordingModel model;  // 2 * 8 * 2 bytes a token
+  constexpr int64_t kNeeded = 64 * 1'000'000 * 32;
+  EXPECT_TRUE(CheckKvCacheFits(model, 64, 1'000'000, std::nullopt, kNeeded).ok());
+  EXPECT_TRUE(CheckKvCacheFits(model, 64, 1'000'000, KvDtype::kInt8, kNeeded).ok());
+  EXPECT_TRUE(CheckKvCacheFits(model, 64, 1'000'000, std::nullopt, 0).ok());
+  const absl::Status status = CheckKvCacheFits(model, 64, 1'000'000, std::nullopt, kNeeded - 1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(), "KV cache of 64 sequences of 1000000 tokens: expected 2.05 GB of free memory, found 2.05 GB");
+  EXPECT_FALSE(CheckKvCacheFits(model, 1, 1, std::nullopt, kBlockSizeTokens * 32 - 1).ok());
+}
+
 }  // namespace
 }  // namespace pith

@@ -69,6 +69,13 @@ class SyntheticArtifact : public ArtifactReader {
     }
     return names;
   }
+  std::vector<std::string> PlainTensorNames() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : dense_) {
+      if (!absl::EndsWith(name, ".weight")) names.push_back(name);
+    }
+    return names;
+  }
   bool HasWeight(absl::string_view name) const override {
     return quantized_.contains(std::string(name)) || dense_.contains(absl::StrCat(name, ".weight"));
   }

@@ -1,5 +1,6 @@
 #include "model/weight_check.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "model/synthetic_artifact.h"
@@ -39,6 +40,51 @@ TEST(CheckWeights, NamesTheFirstWeightThatIsMissingOrMisshapen) {
       EXPECT_THAT(Check(*artifact).message(), HasSubstr(name));
     }
   }
+}
+
+std::unique_ptr<SyntheticArtifact> With(const std::string& tensor, const Json& config = TinyConfig("llama")) {
+  auto artifact = SyntheticArtifact::Random(config, 1);
+  artifact->Set(tensor, {32}, std::vector<float>(32, 0.5f));
+  return artifact;
+}
+
+TEST(CheckWeights, RefusesWeightsThatTheConfigDoesNotAskFor) {
+  auto artifact = SyntheticArtifact::Random(TinyConfig("llama"), 1);
+  artifact->mutable_config()["num_hidden_layers"] = 1;
+  EXPECT_EQ(Check(*artifact).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Check(*artifact).message(),
+            "model.layers.1.input_layernorm.weight: expected 1 layer as config.json says, found a weight of layer 2 (and 8 more)");
+  EXPECT_EQ(Check(*With("model.layers.9.mlp.up_proj.weight")).message(),
+            "model.layers.9.mlp.up_proj.weight: expected 2 layers as config.json says, found a weight of layer 10");
+  for (const char* name :
+       {"model.layers.0.self_attn.q_norm.weight", "model.layers.1.mlp.experts.0.up_proj.weight", "model.layers.one.mlp.up_proj.weight",
+        "model.layers.01.mlp.up_proj.weight", "model.layers.0.input_layernorm.bias", "model.norm.bias"}) {
+    EXPECT_EQ(Check(*With(name)).message(), absl::StrCat(name, ": expected only weights that config.json asks for, found this one"));
+  }
+}
+
+TEST(CheckWeights, TensorsThatChangeNothingAreLeftOut) {
+  Json tied = TinyConfig("llama");
+  tied["tie_word_embeddings"] = true;
+  EXPECT_TRUE(Check(*With("lm_head.weight", tied)).ok());
+  for (const char* name : {"model.layers.0.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq", "model.layers.1.self_attn.k_scale",
+                           "model.layers.1.self_attn.v_proj.output_scale", "vision_tower.encoder.layers.9.mlp.fc1.weight",
+                           "model.visual.blocks.0.norm1.weight", "mtp.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.up_proj.bias"}) {
+    EXPECT_TRUE(Check(*With(name)).ok()) << Check(*With(name));
+    EXPECT_THAT(UnusedTensors(*With(name)), testing::IsEmpty()) << name;
+  }
+}
+
+TEST(UnusedTensors, AreThoseOfWhichNothingIsKnown) {
+  for (const char* name : {"score.weight", "model.layers.0.self_attn.rotation", "model.other_norm.weight"}) {
+    EXPECT_TRUE(Check(*With(name)).ok()) << Check(*With(name));
+    EXPECT_THAT(UnusedTensors(*With(name)), testing::ElementsAre(name));
+  }
+  Json config = TinyConfig("llama");
+  config["model_type"] = "mamba";
+  SyntheticArtifact other(config);
+  other.Set("score.weight", {1}, {1.0f});
+  EXPECT_THAT(UnusedTensors(other), testing::IsEmpty());
 }
 
 TEST(CheckKnownWeights, OtherArchitecturesPass) {

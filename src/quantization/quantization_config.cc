@@ -183,7 +183,7 @@ std::string DescribeScheme(const QuantizationScheme* scheme) {
 }  // namespace
 
 absl::StatusOr<QuantizationConfig> ParseQuantizationConfig(const Json& json) {
-  if (!json.is_object()) return BadFileError("quantization_config: expected an object, found ", Found(json));
+  if (!json.is_object()) return BadFileError("expected an object, found ", Found(json));
   ASSIGN_OR_RETURN(const std::string method_name, GetString(json, "quant_method", kMethod));
   ASSIGN_OR_RETURN(const QuantMethod* method, FindQuantMethod(method_name));
   if (method != nullptr) return method->parse(json);

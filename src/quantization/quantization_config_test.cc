@@ -128,7 +128,7 @@ TEST(QuantizationConfig, NamesTheKeyOfABadValue) {
   json = Published();
   json["config_groups"]["group_0"] = 3;
   EXPECT_THAT(ParseError(json).message(), HasSubstr("config_groups.group_0: expected an object, found 3"));
-  EXPECT_FALSE(ParseQuantizationConfig(Json(3)).ok());
+  EXPECT_EQ(ParseError(Json(3)).message(), "expected an object, found 3");
 }
 
 TEST(QuantizationConfig, NamesWhatIsNotSupported) {

@@ -320,6 +320,29 @@ class BenchTest(harness.Case):
         result = run_json("bench", self.model, "--verify", "--rows", "1,4", "-r", 1)
         self.assertEqual([(row["test"], row["verify"], row["n_prompt"]) for row in result["rows"]], [("verify1", True, 1), ("verify4", True, 4)])
 
+    def test_a_number_of_threads_is_measured_once(self):
+        cpus = len(os.sched_getaffinity(0))
+        result = run_json("bench", self.model, "-p", 0, "-n", 1, "-t", f"0,1,{cpus},1", "-r", 1)
+        self.assertEqual([row["n_threads"] for row in result["rows"]], [cpus, 1] if cpus > 1 else [1])
+
+    def test_rows_are_printed_as_they_come_and_whole_when_interrupted(self):
+        model = tiny_model.write(self.scratch / "long", context=1 << 18)
+        for form in ("md", "csv", "json", "jsonl"):
+            process = subprocess.Popen([PITH, "bench", str(model), "-p", "8", "-n", "200000", "-r", "1", "-q", "-o", form],
+                                       stdout=subprocess.PIPE, text=True)
+            text = ""
+            while "pp8" not in text or (form == "json" and "read_gb_per_s" not in text):
+                text += process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            text += process.communicate(timeout=60)[0]
+            self.assertEqual(process.returncode, 130)
+            if form in ("json", "jsonl"):
+                rows = json.loads(text) if form == "json" else [json.loads(line) for line in text.splitlines()]
+                self.assertEqual([row["test"] for row in rows], ["pp8"])
+                self.assertTrue(all(isinstance(ns, int) for ns in (rows[0]["avg_ns"], rows[0]["stddev_ns"], *rows[0]["samples_ns"])))
+            else:
+                self.assertEqual(len(text.splitlines()), 3 if form == "md" else 2, text)
+
     def test_outputs_of_llama_bench(self):
         def output(form):
             finished = run("bench", self.model, "-p", 8, "-n", 2, "-r", 2, "-o", form)

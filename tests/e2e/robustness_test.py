@@ -3,11 +3,13 @@ is one line, and leaves nothing half-written."""
 import json
 import os
 import pty
+import re
 import resource
 import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import harness
 import tiny_model
@@ -83,7 +85,23 @@ class FlagTest(harness.Case):
             taken.listen()
             self.assertExit(run("serve", model, "--port", taken.getsockname()[1]), 69, "cannot listen", "--port")
         self.assertExit(run("eval", self.model, "--reference", model, "--data", self.scratch / "absent.txt"), 66, "absent.txt")
+        for command in (["bench", model, "-p", 512, "-d", 64], ["profile", model, "-p", 512, "-n", 1]):
+            self.assertExit(run(*command), 2, "max_position_embeddings")
         self.assertExit(run("eval", self.scratch / "absent", "--reference", model, "--data", "data/slices", "--context", 64, cwd=harness.ROOT), 66, "absent")
+
+    def test_a_context_that_cannot_be_is_refused_before_weights_are_read_and_before_anything_is_printed(self):
+        model = tiny_model.write(self.scratch / "context", spoil=lambda tensors: tensors.pop("model.norm.weight") is None or {})
+        for flags, message in ((["-c", 1], "--ctx-size: expected at least 5, the tokens of the prompt, found 1"),
+                               (["-c", 4, "--json", "-"], "--ctx-size: expected at least 5, the tokens of the prompt, found 4")):
+            finished = run("run", model, "hello", *flags)
+            self.assertExit(finished, 2, message)
+            self.assertEqual(finished.stdout, "")
+        long = run("run", model, "x" * 513)
+        self.assertExit(long, 2, "prompt: expected at most 512 tokens (max_position_embeddings), found 513")
+        self.assertEqual(long.stdout, "")
+        for command in ("chat", "serve"):
+            self.assertExit(run(command, model, "-c", 513, stdin=subprocess.DEVNULL), 2, "--ctx-size: expected at most 512 tokens", "found 513")
+        self.assertEqual(run("run", self.model, "hello", "-c", 5).stdout, "hello\n")
 
     def test_a_template_that_always_fails_is_a_bad_file_and_one_that_refuses_these_messages_is_not(self):
         model = tiny_model.write(self.scratch / "templates")
@@ -111,12 +129,33 @@ class FlagTest(harness.Case):
             self.assertFalse(out.exists())
 
 
+    def test_a_trace_that_cannot_be_written_is_refused_before_the_work(self):
+        model = tiny_model.write(self.scratch / "traced", spoil=lambda tensors: tensors.pop("model.norm.weight") is None or {})
+        for path, code in (("", 2), ("/nowhere/trace.json", 73), (self.scratch, 73), ("/dev/full", 73)):
+            self.assertExit(run("profile", model, "--trace", path), code, "--trace", str(path))
+        both = self.scratch / "both.json"
+        (self.scratch / "link").symlink_to(self.scratch)
+        for same in (both, self.scratch / "link" / "both.json"):
+            self.assertExit(run("profile", model, "--trace", same, "--json", both), 2, "--trace: expected another file than --json")
+        self.assertExit(run("eval", model, "--reference", model, "--html", both, "--json", both), 2, "--html: expected another file than --json")
+        self.assertFalse(both.exists())
+
+    def test_flags_of_bench_that_contradict_each_other_are_refused(self):
+        for flags in (["--curve", "--verify"], ["--curve", "-b", 4], ["--curve", "-p", 8], ["--verify", "-p", 16], ["--verify", "-n", 2],
+                      ["--verify", "-b", 2], ["--rows", 4], ["-o", "csv", "--json", "-"]):
+            finished = run("bench", self.scratch / "absent", *flags)
+            self.assertExit(finished, 2, str(max(flag for flag in map(str, flags) if flag.startswith("--"))))
+            self.assertEqual(finished.stdout, "")
+
+
 class ModelTest(harness.Case):
     def test_quantize_checks_names_and_shapes_against_the_config(self):
         cases = {
             "missing": lambda t: t.pop("model.layers.1.mlp.up_proj.weight") is None or {},
             "transposed": lambda t: t.update({"model.layers.1.mlp.up_proj.weight": t["model.layers.1.mlp.down_proj.weight"]}) or {},
             "layers": lambda t: {"num_hidden_layers": 3},
+            "too few": lambda t: {"num_hidden_layers": 1},
+            "stray": lambda t: t.update({"model.layers.9.mlp.up_proj.weight": t["model.norm.weight"]}) or {},
         }
         for name, spoil in cases.items():
             model = tiny_model.write(self.scratch / f"spoilt-{name}", spoil=spoil)
@@ -126,6 +165,57 @@ class ModelTest(harness.Case):
                 self.assertExit(run("convert", model, "-o", self.scratch / "spoilt-out", "--format", target), 65, "model.layers.")
             self.assertFalse((self.scratch / "spoilt-out").exists())
 
+    def every_command(self, model):
+        """Every command that loads the model."""
+        out = self.scratch / "every-out"
+        return (["run", model, "x"], ["chat", model], ["serve", model, "--port", 0], ["inspect", model], ["bench", model], ["profile", model],
+                ["eval", self.model, "--reference", model], ["eval", model, "--reference", self.model], ["quantize", model, "-o", out],
+                ["convert", model, "-o", out], ["convert", model, "-o", out, "--format", "gguf"])
+
+    def test_weights_that_the_config_does_not_explain_are_refused_by_every_command(self):
+        model = tiny_model.write(self.scratch / "half", spoil=lambda t: {"num_hidden_layers": 1})
+        for command in self.every_command(model):
+            finished = run(*command, stdin=subprocess.DEVNULL)
+            self.assertExit(finished, 65, f"error: {model}: model.layers.1.input_layernorm.weight: expected 1 layer as config.json says, "
+                                          "found a weight of layer 2 (and 8 more)")
+            self.assertEqual(finished.stdout, "", command)
+
+    def test_a_tensor_of_which_nothing_is_known_is_named(self):
+        model = tiny_model.write(self.scratch / "score", spoil=lambda t: t.update({"score.weight": t["model.norm.weight"]}) or {})
+        finished = run("run", model, "x", "-n", 1)
+        self.assertExit(finished, 0, f"{model}: score.weight: not a part of the architecture")
+        self.assertEqual(finished.stdout, run("run", self.model, "x", "-n", 1).stdout)
+        harmless = tiny_model.write(self.scratch / "harmless", spoil=lambda t: t.update(
+            {"model.layers.0.self_attn.rotary_emb.inv_freq": t["model.norm.weight"], "lm_head.weight": t["model.embed_tokens.weight"]}) or {})
+        finished = run("run", harmless, "x", "-n", 1, "--quiet")
+        self.assertExit(finished, 0)
+        self.assertEqual(finished.stderr, "")
+
+    def test_every_command_names_the_model_whose_config_it_refuses(self):
+        for key, value, code in (("hidden_act", "swish9", 4), ("num_attention_heads", 5, 65)):
+            model = tiny_model.write(self.scratch / key, spoil=lambda t, entry={key: value}: entry)
+            for command in self.every_command(model):
+                if code == 65 or command[0] != "convert":  # which needs no activation
+                    self.assertExit(run(*command, stdin=subprocess.DEVNULL), code, f"error: {model}: config.json: ")
+        model = tiny_model.write(self.scratch / "mamba", spoil=lambda t: {"model_type": "mamba"})
+        self.assertExit(run("convert", model, "-o", self.scratch / "mamba.gguf", "--format", "gguf"), 4, f"error: {model}: model_type")
+        model = tiny_model.write(self.scratch / "list", spoil=lambda t: {"quantization_config": []})
+        for command in self.every_command(model):
+            self.assertIn(f"error: {model}/config.json: quantization_config: expected an object, found []\n",
+                          run(*command, stdin=subprocess.DEVNULL).stderr)
+
+    def test_a_cache_beyond_the_free_memory_is_refused(self):
+        memory = dict(re.findall(r"(?m)^(Mem\w+): +(\d+) kB", Path("/proc/meminfo").read_text(encoding="utf-8")))
+        total, free = int(memory["MemTotal"]) * 1024, int(memory["MemAvailable"]) * 1024
+        model = tiny_model.write(self.scratch / "wide", hidden=256, kv_heads=4, context=1 << 20)
+        tokens = (total + free) // 2 // (64 * 2048)
+        if total - free < 1 << 30 or tokens > 1_000_000:
+            self.skipTest("needs less memory than 64 million tokens take, and 1 GiB of it in use")
+        for command in (["bench", model, "-p", 0, "-n", 1, "-d", tokens], ["profile", model, "-p", tokens, "-n", 0]):
+            finished = run(*command, "-b", 64, "-r", 1)
+            self.assertExit(finished, 71, "KV cache of 64 sequences", "of free memory, found")
+            self.assertEqual(finished.stdout, "")
+
     def test_control_characters_of_files_never_reach_the_terminal(self):
         model = self.scratch / "evil\x1b[31m\nname"
         tiny_model.write(model, spoil=lambda t: t.pop("model.norm.weight") is None or {})
@@ -133,6 +223,15 @@ class ModelTest(harness.Case):
         self.assertEqual(finished.returncode, 65)
         self.assertEqual(finished.stderr.count("\n"), 1, finished.stderr)
         self.assertNotIn("\x1b", finished.stderr)
+
+    def test_names_break_no_table_and_no_terminal(self):
+        model = os.fsencode(self.scratch) + b"/a|b\x1b[31m\xff"
+        os.rename(tiny_model.write(self.scratch / "odd"), model)
+        for form, name in (("md", b"| llama a\\|b\\x1b[31m\\xff |"), ("csv", b'"llama a|b\\x1b[31m\\xff"'), ("jsonl", b"a|b\\u001b[31m")):
+            finished = subprocess.run([PITH, "bench", model, "-p", "0", "-n", "1", "-r", "1", "-o", form], capture_output=True, timeout=120, check=True)
+            self.assertIn(name, finished.stdout)
+            self.assertNotIn(b"\x1b", finished.stdout + finished.stderr)
+            (finished.stdout + finished.stderr).decode("utf-8")
 
 
 class LifeTest(harness.Case):
