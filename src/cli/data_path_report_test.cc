@@ -121,7 +121,7 @@ MemoryReport ReportOfTinyModel(bool tied) {
   ThreadPool pool(1);
   const absl::StatusOr<std::unique_ptr<DecoderModel>> model = DecoderModel::Load(*artifact, {.pool = &pool});
   CHECK(model.ok());
-  const absl::StatusOr<MemoryReport> report = MakeMemoryReport(*artifact, **model, 1);
+  const absl::StatusOr<MemoryReport> report = MakeMemoryReport(*artifact, **model, {.pool = &pool});
   CHECK(report.ok());
   return *report;
 }

@@ -183,14 +183,22 @@ std::string SavingsSentence(const PhaseSummary& summary, const MachineLimits& li
                bf16_bytes = static_cast<double>(total.bf16_streamed_bytes()) / passes;
   const double ms = PerPassMs(total.seconds, summary), bf16_ms = PerPassMs(total.bf16_seconds, summary);
   const double worth_ms = 1e-6 * (bf16_bytes - bytes) / limits.read_gb_per_s;
-  const std::string head = absl::StrFormat(
-      "%s: %s per pass instead of %s in BF16 (%.2fx fewer bytes), %.2f ms instead of %.2f ms (%.2fx as fast, %s): ", summary.phase,
-      HumanBytes(static_cast<int64_t>(bytes)), HumanBytes(static_cast<int64_t>(bf16_bytes)), bf16_bytes / bytes, ms, bf16_ms, bf16_ms / ms,
-      SourceName(summary.source));
+  const std::string fewer = absl::StrFormat("%s: %s per pass instead of %s in BF16 (%.2fx fewer bytes), %.2f ms", summary.phase,
+                                            HumanBytes(static_cast<int64_t>(bytes)), HumanBytes(static_cast<int64_t>(bf16_bytes)),
+                                            bf16_bytes / bytes, ms);
+  if (summary.source == TwinSource::kEstimated) {  // an assumption is no evidence that time was saved
+    return absl::StrFormat("%s; BF16 was not measured: at the same share of its limits it would take %.2f ms.\n", fewer, bf16_ms);
+  }
+  const std::string head = absl::StrFormat("%s instead of %.2f ms (%.2fx as fast, %s): ", fewer, bf16_ms, bf16_ms / ms,
+                                           SourceName(summary.source));
   const std::string saved = HumanBytes(static_cast<int64_t>(bf16_bytes - bytes));
   if (bf16_ms <= ms) return absl::StrFormat("%s%s saved became no time, %.2f ms were lost.\n", head, saved, ms - bf16_ms);
   if (total.roofline.multiply_seconds > total.roofline.read_seconds) {
     return absl::StrFormat("%s%s saved, and %.2f ms; the pass is bound by compute, not by bytes.\n", head, saved, bf16_ms - ms);
+  }
+  if (bf16_ms - ms > worth_ms) {
+    return absl::StrFormat("%s%s saved became %.2f ms saved, more than the %.2f ms that reading them takes at %.1f GB/s.\n", head, saved,
+                           bf16_ms - ms, worth_ms, limits.read_gb_per_s);
   }
   return absl::StrFormat("%s%s saved became %.2f ms saved, %.0f %% of the %.2f ms that reading them takes at %.1f GB/s.\n", head, saved,
                          bf16_ms - ms, 100 * (bf16_ms - ms) / worth_ms, worth_ms, limits.read_gb_per_s);

@@ -120,6 +120,14 @@ TEST(OperatorProfileTest, TimeThatWasLostIsSaid) {
   EXPECT_THAT(SavingsSentence(summary, kLimits), HasSubstr("6.00 GB saved became no time, 350.00 ms were lost.\n"));
 }
 
+TEST(OperatorProfileTest, MoreTimeThanTheBytesAreWorthIsNoShareOfThem) {
+  PhaseSummary summary = Summarize(TwoLayers(), false, kLimits, {}, Isa::kAvx512Vnni);
+  AddMeasuredTwin(summary, summary);
+  for (OperatorSummary& op : summary.operators) op.bf16_seconds *= 2;
+  EXPECT_THAT(SavingsSentence(summary, kLimits),
+              HasSubstr("saved became 700.00 ms saved, more than the 600.00 ms that reading them takes"));
+}
+
 TEST(OperatorProfileTest, APassBoundByComputeClaimsNothingForItsBytes) {
   PhaseSummary summary = Summarize(TwoLayers(), false, kLimits, {}, Isa::kAvx512Vnni);
   AddMeasuredTwin(summary, summary);
@@ -133,7 +141,10 @@ TEST(OperatorProfileTest, AnEstimateKeepsTheShareOfTheRoofline) {
   AddEstimatedTwin(kLimits, Isa::kAvx512Vnni, summary);
   EXPECT_NEAR(summary.operators[0].bf16_seconds, 0.8 * 3, 1e-9);  // 8 GB at 10 GB/s, at a third of the roofline
   EXPECT_NEAR(summary.operators[1].bf16_seconds, 0.1, 1e-9);
-  EXPECT_THAT(SavingsSentence(summary, kLimits), HasSubstr("estimated"));
+  EXPECT_EQ(
+      SavingsSentence(summary, kLimits),
+      "decode: 2.50 GB per pass instead of 8.50 GB in BF16 (3.40x fewer bytes), 700.00 ms; BF16 was not measured: at the same share of its "
+      "limits it would take 2500.00 ms.\n");
   summary.source = TwinSource::kIsBf16;
   EXPECT_THAT(SavingsSentence(summary, kLimits), HasSubstr("the weights are BF16"));
 }

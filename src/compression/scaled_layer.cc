@@ -55,9 +55,14 @@ absl::StatusOr<std::vector<float>> ScaledLayer::FoldIntoNorm(const std::string& 
 absl::Status ScaledLayer::FoldIntoRows(const LayerInput& input, absl::Span<const float> scales) {
   ASSIGN_OR_RETURN(const Weight weight, reader_.ReadWeight(input.producer));
   std::vector<float> divisors(static_cast<size_t>(weight.dense->shape[0]), 1.0f);
+  std::vector<bool> set(divisors.size(), false);
   for (size_t i = 0; i < scales.size(); ++i) {
     const size_t row = input.tied_columns.empty() ? i : static_cast<size_t>(input.tied_columns[i]);
     CHECK_LT(row, divisors.size());
+    if (set[row] && divisors[row] != scales[i]) {
+      return BugError(input.producer, ": expected one scale for row ", row, ", found ", divisors[row], " and ", scales[i]);
+    }
+    set[row] = true;
     divisors[row] = scales[i];
   }
   const std::string bias_name = absl::StrCat(input.producer, ".bias");

@@ -95,6 +95,23 @@ TEST_F(ScaledLayerTest, RoundingOfTheNormIsMadeUpFor) {
   EXPECT_EQ((*divisors)[4], 1.0f);  // nothing to divide
 }
 
+// One row of v_proj feeds o_proj once per query head: it can be divided by one number only.
+TEST_F(ScaledLayerTest, RefusesUnequalScalesOfTiedColumns) {
+  const auto artifact = SyntheticArtifact::Random(TinyConfig("qwen2"), 1);
+  const auto model = LayerwiseModel::Create(*artifact, {.pool = &pool_, .isa = *SelectIsa()});
+  ASSERT_TRUE(model.ok()) << model.status();
+  int refused = 0;
+  for (const LayerInput& input : LayerInputs((*model)->config(), (*model)->weight_map(), 0)) {
+    if (input.tied_columns.empty()) continue;
+    std::vector<float> scales(input.tied_columns.size(), 2.0f);
+    scales.back() = 4.0f;
+    ScaledLayer scaled(*artifact, false);
+    EXPECT_EQ(scaled.Fold(input, scales).status().code(), absl::StatusCode::kInternal);
+    ++refused;
+  }
+  EXPECT_EQ(refused, 1);
+}
+
 TEST_F(ScaledLayerTest, RefusesANormOfAnotherSize) {
   const auto artifact = SyntheticArtifact::Random(TinyConfig("llama"), 1);
   ScaledLayer scaled(*artifact, false);

@@ -21,13 +21,7 @@ absl::Status CheckInput(absl::Span<const float> mean_abs_input, absl::Span<const
   if (options.grid < 1) return UsageError("grid: expected at least 1, found ", options.grid);
   RETURN_IF_ERROR(CheckSharedInput("mean_abs_input", mean_abs_input, weights));
   const int64_t in = static_cast<int64_t>(mean_abs_input.size());
-  if (!options.tied_columns.empty() && static_cast<int64_t>(options.tied_columns.size()) != in) {
-    return UsageError("tied_columns: expected a number per column, in=", in, ", found ", options.tied_columns.size());
-  }
-  for (int64_t i = 0; i < static_cast<int64_t>(options.tied_columns.size()); ++i) {
-    const int32_t tie = options.tied_columns[i];
-    if (tie < 0 || tie >= in) return UsageError("tied_columns[", i, "]: expected 0 to ", in - 1, ", found ", tie);
-  }
+  RETURN_IF_ERROR(CheckTiedColumns(options.tied_columns, in));
   return CheckHessian("gram", gram, in);
 }
 

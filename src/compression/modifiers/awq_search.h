@@ -35,9 +35,7 @@ struct AwqOptions {
   ClipSearch clip_search = kNoClipSearch;  // of Q; the source uses whole ranges
   DType scale_dtype = DType::kBF16;        // of Q's scales
   Isa isa = Isa::kScalar;                  // one that this CPU has, for QuadraticFormMeter
-  // Empty, or a number in [0, in) per column: columns with the same number get the same scale, from the means of their statistics. For
-  // columns that one output before makes: with grouped-query attention a row of v_proj feeds o_proj once per query head.
-  std::vector<int32_t> tied_columns;
+  std::vector<int32_t> tied_columns;       // CheckTiedColumns; their scale is from the means of their statistics
 };
 
 // One candidate of the search.

@@ -14,7 +14,8 @@ class SmoothQuantScaler : public InputScaler {
   StatisticsLevel needs() const override { return StatisticsLevel::kRows; }
 
   absl::StatusOr<InputScales> Search(const SharedInput& input, ThreadPool& pool) override {
-    const SmoothQuantOptions options{.alpha = alpha_, .args = input.args, .clip_search = search_, .scale_dtype = input.scale_dtype};
+    const SmoothQuantOptions options{
+        .alpha = alpha_, .args = input.args, .clip_search = search_, .scale_dtype = input.scale_dtype, .tied_columns = input.tied_columns};
     auto found = SolveSmoothQuant(input.statistics->max_abs(), input.weights, input.statistics->sample(), options, pool);
     if (!found.ok()) return Annotate(found.status(), input.name);
     const double unscaled = found->curve.front().error;

@@ -27,6 +27,7 @@ absl::Status CheckInput(absl::Span<const float> max_abs_input, absl::Span<const 
   }
   RETURN_IF_ERROR(CheckSharedInput("max_abs_input", max_abs_input, weights));
   const int64_t in = static_cast<int64_t>(max_abs_input.size());
+  RETURN_IF_ERROR(CheckTiedColumns(options.tied_columns, in));
   if (rows.rows == 0) {
     return options.alpha.has_value() ? absl::OkStatus() : UsageError("rows: expected some to search alpha with, found none");
   }
@@ -36,6 +37,13 @@ absl::Status CheckInput(absl::Span<const float> max_abs_input, absl::Span<const 
     if (!FindRange({rows.row(r), static_cast<size_t>(in)}, range)) return BadFileError("rows[", r, "]: expected finite values");
   }
   return absl::OkStatus();
+}
+
+// Each value replaced by the largest of its tied columns.
+void SpreadLargest(const std::vector<int32_t>& tied_columns, std::vector<float>& values) {
+  std::vector<float> largest(values.size());
+  for (size_t i = 0; i < tied_columns.size(); ++i) largest[tied_columns[i]] = std::max(largest[tied_columns[i]], values[i]);
+  for (size_t i = 0; i < tied_columns.size(); ++i) values[i] = largest[tied_columns[i]];
 }
 
 // x / s as the int8 kernels see it: quantized per token, and back.
@@ -67,6 +75,7 @@ class ErrorMeter {
       });
     }
     scaled_ = Tensor(DType::kF32, {largest, rows.cols});
+    SetTokenWeights();
   }
 
   absl::StatusOr<double> Measure(absl::Span<const float> scales) {
@@ -117,7 +126,19 @@ class ErrorMeter {
     return absl::OkStatus();
   }
 
-  // ||output - tokens_ scaled_^T||^2, summed tile by tile in order.
+  // 1 / (n ||x W^T||^2) for every token x, all layers side by side; 0 for one without output.
+  void SetTokenWeights() {
+    token_weights_.assign(static_cast<size_t>(rows_.rows), 0.0);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const float* output = outputs_[i].as<float>().data();
+      for (double& sum : token_weights_) {
+        for (int64_t o = 0; o < weights_[i].rows; ++o, ++output) sum += static_cast<double>(*output) * static_cast<double>(*output);
+      }
+    }
+    for (double& weight : token_weights_) weight = weight > 0 ? 1.0 / (weight * static_cast<double>(rows_.rows)) : 0.0;
+  }
+
+  // The sum over the tokens of ||output - tokens_ scaled_^T||^2 by their weights, summed tile by tile in order.
   double OutputError(const Tensor& output, int64_t out) {
     const MatrixView<const float> tokens(tokens_.as<float>().data(), rows_.rows, rows_.cols);
     const MatrixView<const float> weight(scaled_.as<float>().data(), out, rows_.cols);
@@ -130,7 +151,11 @@ class ErrorMeter {
         std::memcpy(view.row(i), exact.row(r + i) + o, static_cast<size_t>(num_cols) * sizeof(float));
       }
       Multiply(-1.0f, Slice(tokens, r, num_rows), Transpose::kNo, Slice(weight, o, num_cols), Transpose::kYes, 1.0f, view);
-      for (const float value : error) sums[tile] += static_cast<double>(value) * static_cast<double>(value);
+      for (int64_t i = 0; i < num_rows; ++i) {
+        double sum = 0;
+        for (int64_t j = 0; j < num_cols; ++j) sum += static_cast<double>(view.row(i)[j]) * static_cast<double>(view.row(i)[j]);
+        sums[tile] += sum * token_weights_[r + i];
+      }
     });
     double sum = 0;
     for (const double tile_sum : sums) sum += tile_sum;
@@ -142,8 +167,9 @@ class ErrorMeter {
   const SmoothQuantOptions& options_;
   ThreadPool& pool_;
   std::vector<Tensor> outputs_;  // X W^T per layer: [n, out_i]
-  Tensor tokens_;                // A(X / s): [n, in]
-  Tensor scaled_;                // [largest out, in]
+  std::vector<double> token_weights_;
+  Tensor tokens_;  // A(X / s): [n, in]
+  Tensor scaled_;  // [largest out, in]
 };
 
 }  // namespace
@@ -179,11 +205,12 @@ absl::StatusOr<SmoothQuantResult> SolveSmoothQuant(absl::Span<const float> max_a
   // No smoothing comes first: it also finds what QuantizeWeight refuses.
   ASSIGN_OR_RETURN(result.best.error, meter.Measure(result.scales));
   result.curve.push_back(result.best);
-  const std::vector<float> max_abs_weight = MaxAbsColumns(weights);
+  std::vector<float> tied_input(max_abs_input.begin(), max_abs_input.end()), max_abs_weight = MaxAbsColumns(weights);
+  for (std::vector<float>* largest : {&tied_input, &max_abs_weight}) SpreadLargest(options.tied_columns, *largest);
   const int last = options.alpha.has_value() ? 0 : options.grid;
   for (int i = 0; i <= last; ++i) {
     SmoothQuantPoint point{.alpha = options.alpha.value_or(static_cast<double>(i) / options.grid)};
-    const std::vector<float> scales = SmoothingScales(max_abs_input, max_abs_weight, point.alpha);
+    const std::vector<float> scales = SmoothingScales(tied_input, max_abs_weight, point.alpha);
     ASSIGN_OR_RETURN(point.error, meter.Measure(scales));
     result.curve.push_back(point);
     if (options.alpha.has_value() || point.error < result.best.error) {

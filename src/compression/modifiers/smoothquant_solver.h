@@ -3,7 +3,10 @@
 // docs/methods/smoothquant.md.
 //
 //   s = max(max|x|^alpha / max|w|^(1-alpha), 1e-5), max|w| over the rows of all layers that share the input
-//   error = sum over the layers of ||X W^T - A(X / s) Q(W s)^T||^2, with A int8 per token as the kernels do it and Q int8 per channel
+//   error = mean over the tokens x of ||x W^T - A(x / s) Q(W s)^T||^2 / ||x W^T||^2, all layers that share the input side by side,
+//           with A int8 per token as the kernels do it and Q int8 per channel
+// Every token counts as much as any other: the first token of a text, whose outputs can be a thousand times as large as the others',
+// would decide alone otherwise, at the cost of all that have a scale of their own.
 // Source: Xiao et al. 2022 (arXiv 2211.10438), equation 4; its code `smooth_ln_fcs`.
 // Deviations: alpha may be searched per set of layers, and then no smoothing (s = 1) is a candidate too; a channel whose input or weights
 // are all 0 keeps s = 1, where the source has a bound of 1e-5.
@@ -28,6 +31,7 @@ struct SmoothQuantOptions {
   QuantizationArgs args = {.strategy = QuantizationStrategy::kChannel};  // of the weights
   ClipSearch clip_search = kNoClipSearch;                                // of the weights
   DType scale_dtype = DType::kBF16;
+  std::vector<int32_t> tied_columns;  // CheckTiedColumns; their scale is from the largest of their inputs and weights
 };
 
 // One candidate of the search.

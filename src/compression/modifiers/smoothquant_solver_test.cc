@@ -1,5 +1,6 @@
 #include "compression/modifiers/smoothquant_solver.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "compression/modifiers/solver_test_fixture.h"
@@ -28,10 +29,10 @@ struct Problem {
     return SolveSmoothQuant(max_abs, views, rows.view(), options, pool);
   }
 
-  // The error of the header, product by product in double.
-  double DirectError(const std::vector<float>& scales) const {
+  // The error of the header of rows [begin, end), product by product in double.
+  double DirectError(const std::vector<float>& scales, int64_t begin, int64_t end) const {
     ThreadPool pool(1);
-    double error = 0;
+    std::vector<double> errors(static_cast<size_t>(rows.rows)), norms(static_cast<size_t>(rows.rows));
     for (const TestMatrix& weight : weights) {
       TestMatrix scaled = weight;
       for (int64_t o = 0; o < weight.rows; ++o) {
@@ -43,16 +44,19 @@ struct Problem {
         double largest = 0;
         for (int64_t i = 0; i < rows.cols; ++i) largest = std::max(largest, std::fabs(static_cast<double>(rows.row(r)[i]) / scales[i]));
         for (int64_t o = 0; o < weight.rows; ++o) {
-          double difference = 0;
+          double exact = 0, difference = 0;
           for (int64_t i = 0; i < rows.cols; ++i) {
             const double x = rows.row(r)[i], step = largest / 127;
-            difference += x * static_cast<double>(weight.row(o)[i]);
+            exact += x * static_cast<double>(weight.row(o)[i]);
             if (step > 0) difference -= std::nearbyint(x / scales[i] / step) * step * static_cast<double>(approximation.row(o)[i]);
           }
-          error += difference * difference;
+          errors[r] += (exact + difference) * (exact + difference);
+          norms[r] += exact * exact;
         }
       }
     }
+    double error = 0;
+    for (int64_t r = begin; r < end; ++r) error += errors[r] / norms[r] / static_cast<double>(end - begin);
     return error;
   }
 
@@ -85,13 +89,38 @@ TEST(SolveSmoothQuant, ErrorsAreThoseOfTheOutputs) {
   for (const SmoothQuantPoint& point : found.curve) {
     const std::vector<float> scales = point.identity ? std::vector<float>(40, 1.0f)
                                                      : SmoothingScales(problem.max_abs, max_abs_weight, point.alpha);
-    const double direct = problem.DirectError(scales);
+    const double direct = problem.DirectError(scales, 0, 260);
     EXPECT_NEAR(point.error, direct, 2e-3 * direct) << point.alpha;  // codes at ties
     EXPECT_LE(found.best.error, point.error);
   }
   // Outlier channels are what it is for.
   EXPECT_LT(found.best.error, 0.5 * found.curve[0].error);
   EXPECT_EQ(found.scales, SmoothingScales(problem.max_abs, max_abs_weight, found.best.alpha));
+}
+
+// The first token of a text has outputs a thousand times as large as the others' in real models.
+TEST(SolveSmoothQuant, AGiantTokenDoesNotDecideForTheOthers) {
+  Problem problem(40, {64}, 100, 3);
+  for (int64_t i = 0; i < 4; ++i) problem.rows.row(0)[7 * i] = 3e4f;
+  problem.max_abs = MaxAbs(problem.rows);
+  const SmoothQuantResult found = *problem.Solve();
+  EXPECT_LE(problem.DirectError(found.scales, 1, 100), problem.DirectError(std::vector<float>(40, 1.0f), 1, 100));
+}
+
+// As for v_proj to o_proj with two query heads of 8 per key head.
+TEST(SolveSmoothQuant, TiedColumnsShareTheirScale) {
+  const Problem problem(32, {40}, 60, 6);
+  SmoothQuantOptions options{.alpha = 0.5};
+  for (int32_t i = 0; i < 32; ++i) options.tied_columns.push_back(i / 16 * 8 + i % 8);
+  const SmoothQuantResult found = *problem.Solve(options);
+  EXPECT_NE(found.scales[0], found.scales[1]);
+  for (size_t i = 0; i < 32; ++i) EXPECT_EQ(found.scales[i], found.scales[i / 16 * 16 + i % 8]);
+  const std::vector<float> weight = MaxAbsColumns(problem.views);
+  const float input = std::max(problem.max_abs[2], problem.max_abs[10]), column = std::max(weight[2], weight[10]);
+  EXPECT_EQ(found.scales[2], SmoothingScales({&input, 1}, {&column, 1}, 0.5)[0]);
+  const double direct = problem.DirectError(found.scales, 0, 60);
+  EXPECT_NEAR(found.best.error, direct, 2e-3 * direct);
+  EXPECT_FALSE(problem.Solve({.tied_columns = {0, 1}}).ok());
 }
 
 TEST(SolveSmoothQuant, AGivenAlphaIsTaken) {
