@@ -42,7 +42,7 @@ void Wait(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseco
 
 TEST(Progress, LabelsAreShownWithTheirControlCharactersEscaped) {
   const std::string text = OnAPipe([] { Progress("loading a\x1b[31m", 2, "tensors").Set(2); });
-  EXPECT_THAT(text, HasSubstr("loading a\\x1b[31m 2/2 tensors"));
+  EXPECT_THAT(text, HasSubstr("loading a\\x1B[31m 2/2 tensors"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 

@@ -133,8 +133,8 @@ TEST(RowRendererTest, NamesCannotBreakTheTableOrReachTheTerminal) {
   BenchModel model = kModel;
   model.type = model.filename = "llama a|b\x1b[31m\n\xff";
   const BenchRow row = DecodeRow();
-  EXPECT_THAT(Render("md", {&row, 1}, model), HasSubstr("| llama a\\|b\\x1b[31m\\x0a\\xff |"));
-  EXPECT_THAT(Render("csv", {&row, 1}, model), HasSubstr(",\"llama a|b\\x1b[31m\\x0a\\xff\","));
+  EXPECT_THAT(Render("md", {&row, 1}, model), HasSubstr("| llama a\\|b\\x1B[31m\\x0A\\xFF |"));
+  EXPECT_THAT(Render("csv", {&row, 1}, model), HasSubstr(",\"llama a|b\\x1B[31m\\x0A\\xFF\","));
 }
 
 TEST(UtcTimeTest, HasTheFormOfLlamaBench) { EXPECT_THAT(UtcTime(), testing::MatchesRegex("20..-..-..T..:..:..Z")); }

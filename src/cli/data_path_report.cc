@@ -1,6 +1,10 @@
 #include "cli/data_path_report.h"
 
+#include <algorithm>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
@@ -118,7 +122,7 @@ std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all) {
   const int packing = Width(paths, &TensorDataPath::packing, 14), activation = Width(paths, &TensorDataPath::activation, 13);
   std::string text = absl::StrFormat("%-36s %5s %13s %-*s %6s %6s %5s %-*s %-27s %-6s %s\n", "tensor", "count", "shape", packing, "packing",
                                      "bits", "scale", "group", activation, "activation", "accumulator", "output", "kernel");
-  std::vector<std::string> refusals;
+  std::vector<std::pair<std::string, std::string>> refusals;  // the reason, and the kinds it holds for
   for (const Row& row : GroupRows(paths, all)) {
     const TensorDataPath& path = row.path;
     const std::string bits = path.tied_to.empty()
@@ -131,9 +135,17 @@ std::string DataPathTable(absl::Span<const TensorDataPath> paths, bool all) {
                           path.output, path.kernel,
                           absl::StrCat(OutlierText(row), path.emulated.empty() ? "" : absl::StrCat(" (emulated: ", path.emulated, ")"),
                                        path.tied_to.empty() ? "" : absl::StrCat(", tied to ", path.tied_to)));
-    for (const std::string& refused : path.refused) refusals.push_back(absl::StrCat("  ", row.kind, ": not ", refused, "\n"));
+    for (const std::string& refused : path.refused) {
+      const auto found = std::find_if(refusals.begin(), refusals.end(), [&](const auto& entry) { return entry.first == refused; });
+      if (found == refusals.end()) {
+        refusals.emplace_back(refused, row.kind);
+      } else {
+        absl::StrAppend(&found->second, ", ", row.kind);
+      }
+    }
   }
-  if (!refusals.empty()) absl::StrAppend(&text, "better kernels that could not run:\n", absl::StrJoin(refusals, ""));
+  if (!refusals.empty()) absl::StrAppend(&text, "why no better kernel:\n");
+  for (const auto& [reason, kinds] : refusals) absl::StrAppend(&text, "  ", reason, " (", kinds, ")\n");
   return text;
 }
 

@@ -33,8 +33,9 @@ TEST(DataPathTableTest, OneLinePerKindAndReasonsBelow) {
   for (TensorDataPath& path : paths) path.refused = {"gemm_int16_w4g_f32__avx512: group_size is odd"};
   const std::string text = DataPathTable(paths, false);
   EXPECT_THAT(text, HasSubstr("layers.*.mlp.up_proj                     2         64x32 pack-quantized  4.500   bf16    32 int16 dynamic"));
-  EXPECT_THAT(text, HasSubstr("  layers.*.mlp.up_proj: not gemm_int16_w4g_f32__avx512: group_size is odd\n"));
+  EXPECT_THAT(text, HasSubstr("why no better kernel:\n  gemm_int16_w4g_f32__avx512: group_size is odd (layers.*.mlp.up_proj)\n"));
   EXPECT_THAT(DataPathTable(paths, true), HasSubstr("model.layers.1.mlp.up_proj"));
+  EXPECT_THAT(DataPathTable(paths, true), HasSubstr("group_size is odd (model.layers.0.mlp.up_proj, model.layers.1.mlp.up_proj)\n"));
 }
 
 TEST(DataPathTableTest, TensorsThatDifferInAnythingShownHaveTheirOwnLines) {

@@ -18,14 +18,15 @@ template <typename T> void AddOnce(std::vector<T>& list, const T& value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
 
-// Refusals that name a reason other than an instruction set beyond the chosen one.
+// Refusals that name a reason other than an instruction set beyond the chosen one, or one that has no such row.
 void AddFallbacks(absl::string_view kernels, absl::Span<const TensorDataPath> data_path, Isa isa, std::vector<std::string>& fallbacks) {
   for (const KernelRow& row : RowsOf(kernels)) {
     if (isa != Isa::kScalar && row.isa == KernelIsa::kScalar) AddOnce(fallbacks, absl::StrCat(row.name, ": scalar kernel"));
     for (const TensorDataPath& path : data_path) {
       if (path.kernel != row.name) continue;
       for (const std::string& refused : path.refused) {
-        if (!absl::StrContains(refused, ": needs ")) AddOnce(fallbacks, absl::StrCat(row.name, ", not ", refused));
+        if (!absl::StrContains(refused, ": needs ") && !absl::StrContains(refused, ": no row for "))
+          AddOnce(fallbacks, absl::StrCat(row.name, ", not ", refused));
       }
     }
   }

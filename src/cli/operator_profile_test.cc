@@ -77,7 +77,8 @@ TEST(OperatorProfileTest, OneLinePerLayerWhenAsked) {
 TEST(OperatorProfileTest, FallbacksAndEmulationAreFlagged) {
   TensorDataPath path;
   path.kernel = "gemm_bf16_w4g_f32__avx2";
-  path.refused = {"gemm_bf16_w4g_f32__avx512: group_size is odd", "gemm_bf16_w4g_f32__avx512_vnni: needs avx512_vnni, chosen avx512"};
+  path.refused = {"gemm_bf16_w4g_f32__avx512: group_size is odd", "gemm_bf16_w4g_f32__avx512_vnni: needs avx512_vnni, chosen avx512",
+                  "avx512: no row for bf16 activations times w4g"};
   PhaseRounds rounds{.phase = "prefill", .passes = 1, .rows_per_pass = 1};
   rounds.rounds = {{Record("qkv", 0, 1, "gemm_bf16_w4g_f32__avx2", kMatrix), Record("embedding", -1, 1, "embedding_bf16_f32__scalar")}};
   const PhaseSummary summary = Summarize(rounds, false, kLimits, {&path, 1}, Isa::kAvx512);

@@ -1,5 +1,7 @@
 #include "kernels/selection.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
@@ -63,6 +65,22 @@ absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& p
   return NotSupportedError("gemm: expected a kernel for ", WeightName(weight), " weights [", problem.n, ", ", problem.k, "], ",
                            problem.bits, " bits, group size ", problem.group_size, ", ", GemmActivationName(problem.activation),
                            " activations; found none: ", absl::StrJoin(selection.refused, "; "));
+}
+
+std::vector<std::string> MissingRows(const GemmKernelEntry& row, Isa isa) {
+  std::vector<std::string> missing;
+  for (int i = static_cast<int>(isa); i > static_cast<int>(row.isa); --i) {
+    if (!IsaIncludes(isa, static_cast<Isa>(i))) continue;
+    const std::vector<const GemmKernelEntry*> rows = AllGemmKernels();
+    const bool found = std::any_of(rows.begin(), rows.end(), [&](const GemmKernelEntry* other) {
+      return static_cast<int>(other->isa) == i && other->weight == row.weight && other->activation == row.activation;
+    });
+    if (!found) {
+      missing.push_back(absl::StrCat(IsaName(static_cast<Isa>(i)), ": no row for ", GemmActivationName(row.activation),
+                                     " activations times ", WeightName(row.weight)));
+    }
+  }
+  return missing;
 }
 
 AttentionSelection SelectAttention(KvDtype kv_dtype, int64_t head_dim, Isa isa) {

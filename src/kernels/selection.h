@@ -28,6 +28,10 @@ absl::string_view GemmActivationName(GemmActivation activation);
 absl::StatusOr<GemmSelection> SelectGemm(GemmWeight weight, const GemmProblem& problem, Isa isa,
                                          std::vector<std::string>* refused = nullptr);
 
+// The instruction sets that `isa` includes and that are preferred to the row's own, but have no row of its kind at all: "amx: no row for
+// bf16 activations times w4g". That is no refusal: such a set brings nothing for this kind, or nobody has written it yet.
+std::vector<std::string> MissingRows(const GemmKernelEntry& row, Isa isa);
+
 // The attention kernels of one cache format. A kernel's partial states are its own, so attention and combine come from one row.
 struct AttentionSelection {
   const OperatorEntry* attention = nullptr;  // attention and attention_combine

@@ -18,7 +18,9 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // Sets PITH_FORCE_ISA for a scope.
@@ -90,6 +92,23 @@ TEST(SelectGemm, ForcingAnInstructionSetSelectsIt) {
     const Isa integer_isa = isa == Isa::kAvx512 ? Isa::kAvx2 : isa;  // without VNNI, 512 bits gain nothing
     EXPECT_EQ(std::string(exact->kernel->name), absl::StrCat("gemm_int16_w4g_f32__", IsaName(integer_isa)));
   }
+}
+
+TEST(MissingRows, SetsThatHaveNoneOfTheKindAreNamed) {
+  GemmProblem problem{.n = 64, .k = 64, .group_size = 32, .bits = 4};
+  const auto missing = [&](Isa isa) {
+    const absl::StatusOr<GemmSelection> gemm = SelectGemm(GemmWeight::kW4Grouped, problem, isa);
+    EXPECT_TRUE(gemm.ok()) << gemm.status();
+    return MissingRows(*gemm->kernel, isa);
+  };
+  EXPECT_THAT(missing(Isa::kAmx), ElementsAre("amx: no row for bf16 activations times w4g"));
+  EXPECT_THAT(missing(Isa::kAvx2Vnni), ElementsAre("avx2_vnni: no row for bf16 activations times w4g"));
+  EXPECT_THAT(missing(Isa::kAvx512Vnni), IsEmpty());
+  EXPECT_THAT(missing(Isa::kScalar), IsEmpty());
+  problem.activation = GemmActivation::kInt8;
+  problem.activation_group = 32;
+  EXPECT_THAT(missing(Isa::kAmx), IsEmpty());
+  EXPECT_THAT(missing(Isa::kAvx512), ElementsAre("avx512: no row for int8 dynamic activations times w4g"));
 }
 
 // avx2_vnni comes before avx512 in the order, but a CPU that was found to have AVX-512 may lack AVX-VNNI.

@@ -25,7 +25,7 @@ struct TensorDataPath {
   std::string activation;                // what the kernel multiplies with: "bf16", "int16 dynamic", "int8 dynamic per token", ...
   std::string accumulator, output, kernel, isa;
   std::string emulated;              // GemmKernelEntry::emulated ("fp8 as bf16"), "" for none
-  std::vector<std::string> refused;  // better rows that could not run it, with reasons
+  std::vector<std::string> refused;  // better rows that could not run it, with reasons, and better instruction sets without such a row
   int64_t stored_bytes = 0, resident_bytes = 0;
   std::string tied_to;  // the tensor whose stored bytes it shares ("model.embed_tokens" for a tied head); stored_bytes is 0 then
 };

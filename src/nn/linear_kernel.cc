@@ -95,6 +95,12 @@ InputFormat FormatOf(const GemmProblem& problem, const Wanted& wanted) {
   return format;
 }
 
+// Why no better row was chosen: those that refused, then the instruction sets that have none.
+std::vector<std::string> WithMissingRows(GemmSelection selection, Isa isa) {
+  for (std::string& missing : MissingRows(*selection.kernel, isa)) selection.refused.push_back(std::move(missing));
+  return std::move(selection.refused);
+}
+
 // The dense kernel for the [n, columns] part of the weights that is kept in bf16.
 absl::Status SelectOutlierKernel(int64_t n, Isa isa, LinearKernel& chosen) {
   chosen.outlier_problem = DescribeDenseGemm(n, static_cast<int64_t>(chosen.input.outlier_columns.size()));
@@ -118,7 +124,7 @@ absl::StatusOr<LinearKernel> SelectLinearKernel(GemmWeight family, const std::op
       LinearKernel chosen{.kernel = selection->kernel,
                           .input = FormatOf(problem, wanted),
                           .activation = wanted.text,
-                          .refused = std::move(selection->refused)};
+                          .refused = WithMissingRows(*std::move(selection), context.isa)};
       if (!wanted.outlier_columns.empty()) RETURN_IF_ERROR(SelectOutlierKernel(problem.n, context.isa, chosen));
       return chosen;
     }
@@ -129,7 +135,8 @@ absl::StatusOr<LinearKernel> SelectLinearKernel(GemmWeight family, const std::op
   if (!selection.ok()) return selection.status();
   std::string text(GemmActivationName(GemmActivation::kBf16));
   if (input.has_value()) absl::StrAppend(&text, " (declared ", DescribeInput(input->args), ")");
-  return LinearKernel{.kernel = selection->kernel, .activation = std::move(text), .refused = std::move(selection->refused)};
+  return LinearKernel{
+      .kernel = selection->kernel, .activation = std::move(text), .refused = WithMissingRows(*std::move(selection), context.isa)};
 }
 
 }  // namespace pith

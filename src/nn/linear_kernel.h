@@ -21,7 +21,7 @@ struct LinearKernel {
   const GemmKernelEntry* outlier_kernel = nullptr;
   GemmProblem outlier_problem;       // k: the columns
   std::string activation;            // the same in words, and what was declared where that is something else
-  std::vector<std::string> refused;  // "gemm_int8_w4g_f32__scalar: group_size % 8 != 0"
+  std::vector<std::string> refused;  // "gemm_int8_w4g_f32__scalar: group_size % 8 != 0", "amx: no row for bf16 activations times w4g"
 };
 
 // Fills what the matrix is multiplied with into `problem`. Where an artifact declares quantized inputs (`input`):

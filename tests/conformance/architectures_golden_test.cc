@@ -17,6 +17,7 @@
 #include "artifact/artifact_reader.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/status.h"
 #include "base/test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -63,15 +64,18 @@ Golden ReadGolden(const std::string& variant) {
 
 std::vector<std::string> Variants() { return *ListDirectory(GoldenRoot()); }
 
-// The golden weights under another config: how the tests see that a wrong setting is noticed.
-std::unique_ptr<DecoderModel> LoadWith(const Golden& golden, const Json& config, Isa isa, ThreadPool* pool) {
+// The golden weights under another config.
+absl::StatusOr<std::unique_ptr<DecoderModel>> TryToLoadWith(const Golden& golden, const Json& config, Isa isa, ThreadPool* pool) {
   const ScratchDirectory directory;
   std::filesystem::copy_file(golden.weights, directory.File("model.safetensors"));
   CHECK(WriteFileAtomically(directory.File("config.json"), DumpJson(config)).ok());
-  const auto reader = ArtifactReader::Open(directory.path());
-  EXPECT_TRUE(reader.ok()) << reader.status();
-  if (!reader.ok()) return nullptr;
-  auto model = DecoderModel::Load(**reader, {.pool = pool, .isa = isa});
+  ASSIGN_OR_RETURN(const auto reader, ArtifactReader::Open(directory.path()));
+  return DecoderModel::Load(*reader, {.pool = pool, .isa = isa});
+}
+
+// How the tests see that a wrong setting is noticed.
+std::unique_ptr<DecoderModel> LoadWith(const Golden& golden, const Json& config, Isa isa, ThreadPool* pool) {
+  auto model = TryToLoadWith(golden, config, isa, pool);
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *std::move(model) : nullptr;
 }
@@ -143,7 +147,6 @@ TEST(ArchitecturesGoldenMutations, WrongSettingsAreNoticed) {
       {"no window", "qwen2_window", {{"use_sliding_window", false}}},
       {"window one too long", "qwen2_window", {{"sliding_window", 9}}},
       {"window in every layer", "qwen2_window", {{"max_window_layers", 0}}},
-      {"no q/k norm", "qwen3", {{"model_type", "llama"}, {"architectures", nullptr}}},
       {"norm epsilon", "qwen3", {{"rms_norm_eps", 0.01}}},
       {"window one too short", "gemma3", {{"sliding_window", 7}}},
       {"layer pattern", "gemma3", {{"sliding_window_pattern", 5}}},
@@ -163,6 +166,17 @@ TEST(ArchitecturesGoldenMutations, WrongSettingsAreNoticed) {
     EXPECT_GT(error, 2 * bound) << mutation.name;
     RecordProperty(mutation.name, absl::StrCat(error / bound));
   }
+}
+
+// Norms of queries and keys that another architecture would leave out.
+TEST(ArchitecturesGoldenMutations, WeightsThatTheArchitectureDoesNotKnowAreRefused) {
+  ThreadPool pool(1);
+  const Golden golden = ReadGolden("qwen3");
+  Json config = golden.config;
+  config.merge_patch({{"model_type", "llama"}, {"architectures", nullptr}});
+  const absl::Status status = TryToLoadWith(golden, config, DetectIsa(), &pool).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), testing::HasSubstr("q_norm.weight: expected only weights that config.json asks for"));
 }
 
 }  // namespace

@@ -334,8 +334,9 @@ class BenchTest(harness.Case):
             while "pp8" not in text or (form == "json" and "read_gb_per_s" not in text):
                 text += process.stdout.readline()
             process.send_signal(signal.SIGINT)
-            text += process.communicate(timeout=60)[0]
-            self.assertEqual(process.returncode, 130)
+            text += process.stdout.read()  # communicate() would leave out what readline() has read ahead
+            process.stdout.close()
+            self.assertEqual(process.wait(60), 130)
             if form in ("json", "jsonl"):
                 rows = json.loads(text) if form == "json" else [json.loads(line) for line in text.splitlines()]
                 self.assertEqual([row["test"] for row in rows], ["pp8"])

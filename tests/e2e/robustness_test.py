@@ -227,7 +227,7 @@ class ModelTest(harness.Case):
     def test_names_break_no_table_and_no_terminal(self):
         model = os.fsencode(self.scratch) + b"/a|b\x1b[31m\xff"
         os.rename(tiny_model.write(self.scratch / "odd"), model)
-        for form, name in (("md", b"| llama a\\|b\\x1b[31m\\xff |"), ("csv", b'"llama a|b\\x1b[31m\\xff"'), ("jsonl", b"a|b\\u001b[31m")):
+        for form, name in (("md", b"| llama a\\|b\\x1B[31m\\xFF |"), ("csv", b'"llama a|b\\x1B[31m\\xFF"'), ("jsonl", b"a|b\\u001b[31m")):
             finished = subprocess.run([PITH, "bench", model, "-p", "0", "-n", "1", "-r", "1", "-o", form], capture_output=True, timeout=120, check=True)
             self.assertIn(name, finished.stdout)
             self.assertNotIn(b"\x1b", finished.stdout + finished.stderr)

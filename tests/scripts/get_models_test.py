@@ -44,10 +44,10 @@ class GetModels(unittest.TestCase):
         return path
 
     def run_script(self, *names):
-        """(exit code, what it printed)"""
+        """(exit code, its messages); what it printed to stdout is kept in self.paths."""
         sys.argv = ["get_models", "--dest", self.destination, *names]
-        output = io.StringIO()
-        with contextlib.redirect_stderr(output):
+        output, self.paths = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stderr(output), contextlib.redirect_stdout(self.paths):
             try:
                 self.script.main()
             except SystemExit as end:
@@ -63,12 +63,14 @@ class GetModels(unittest.TestCase):
         with open(self.target, "rb") as file:
             self.assertEqual(file.read(), b"first second")
         self.assertIn("part 2 of 2", output)
+        self.assertEqual(self.paths.getvalue(), self.target + "\n")
         self.assertEqual(self.files(), ["model.gguf"])
 
-    def test_a_second_run_downloads_nothing_and_says_nothing(self):
+    def test_a_second_run_downloads_nothing_and_says_where_the_model_lies(self):
         self.run_script("tiny")
         self.downloads.clear()
         self.assertEqual(self.run_script("tiny"), (0, ""))
+        self.assertEqual(self.paths.getvalue(), self.target + "\n")
         self.assertEqual(self.downloads, [])
 
     def test_a_wrong_hash_keeps_nothing(self):
