@@ -2,8 +2,7 @@
 //
 // Sums of a step are exact whoever makes them, so tiles give the bits of the vector rows. A chunk of weights is the one of
 // gemm_integer_driver.h: 4 k of 16 columns in 64 bytes are one row of a weight tile.
-// While the tile unit multiplies, the vector unit applies scales to the sums of a unit of work before: two units before, which measured
-// faster than one.
+// While the tile unit multiplies, the vector unit applies scales to the sums of the unit of work before.
 //
 // Include in one translation unit only.
 #pragma once
@@ -19,9 +18,7 @@
 namespace pith {
 namespace {
 
-constexpr int64_t kInPlaceChunkK = 1024;          // weights that need no decoding
-constexpr int kDelay = 2;                         // units of work whose sums wait for their scales
-constexpr int64_t kMaxTerms = kPackedBytes / 32;  // rows times steps of a block: a step has 32 k or more
+constexpr int64_t kInPlaceChunkK = 1024;  // weights that need no decoding
 
 // k per tile instruction, or 0 where a step does not consist of whole ones.
 int64_t TileK(const Job& job) { return job.step % 64 == 0 ? 64 : job.step % 32 == 0 ? 32 : 0; }
@@ -33,15 +30,13 @@ template <typename Format, int kPlanes> int64_t FewestTiledRows(int64_t tile_k) 
 }
 
 // Tiles of activations that share a decoded chunk of weights, packed so that a tile load reads lines that follow each other:
-// [tile][k / tile_k][plane][row][tile_k]. What the sums of a step need then lies together for the rows of a tile, [tile][step][row].
+// [tile][k / tile_k][plane][row][tile_k].
 struct Block {
   const Job* job;
   TileRange tiles;
   int64_t tile_k;
-  int8_t* packed;   // kPackedBytes
-  float* scales;    // of the activations
-  int32_t* shifts;  // none: center * sum_q; zero point: sum_q; min: the bits of -(sum_q * scale) as f32
-  float* total;     // [tiles][16][panels][16]
+  int8_t* packed;  // kPackedBytes
+  float* total;    // [tiles][16][panels][16]
 };
 
 template <int kPlanes> void PackActivations(const Block& block) {
@@ -57,31 +52,6 @@ template <int kPlanes> void PackActivations(const Block& block) {
   }
 }
 
-int32_t ShiftOf(const Job& job, int32_t sum, float scale) {
-  switch (job.layout.offset) {
-    case GroupOffset::kNone: return static_cast<int32_t>(static_cast<uint32_t>(sum) * job.center());
-    case GroupOffset::kZeroPoint: return sum;
-    case GroupOffset::kMin: return __builtin_bit_cast(int32_t, -(static_cast<float>(sum) * scale));
-  }
-  return 0;
-}
-
-void PackTerms(const Block& block) {
-  const Job& job = *block.job;
-  const IntegerActivation& activation = job.params->integer;
-  const int64_t rows = block.tiles.rows;
-  for (int64_t t = 0; t < block.tiles.count; ++t) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t row = block.tiles.RowOf(t) + r;
-      for (int64_t s = 0; s < job.steps; ++s) {
-        const int64_t out = (t * job.steps + s) * rows + r;
-        block.scales[out] = activation.scale[row * job.groups_of_scale + GroupsOf(job, s).scale];
-        block.shifts[out] = ShiftOf(job, activation.sum[row * job.steps + s], block.scales[out]);
-      }
-    }
-  }
-}
-
 // Folds the sums of step `s` of one activation tile into its totals, which step 0 begins. `upper` [panels][16][16], with two planes `lower`
 // too.
 template <int kPlanes, int kPanels, GroupOffset kOffset>
@@ -90,9 +60,11 @@ void FinishTile(const Block& block, int64_t t, const Tile& tile, int64_t s, cons
   const Job& job = *block.job;
   const PanelLayout& layout = job.layout;
   const StepGroups groups = GroupsOf(job, s);
-  const int64_t rows = block.tiles.rows;
-  const float* activation_scale = block.scales + (t * job.steps + s) * rows;
-  const int32_t* shift = block.shifts + (t * job.steps + s) * rows;
+  const int64_t row = block.tiles.RowOf(t), rows = block.tiles.rows;
+  const int64_t scale_stride = job.groups_of_scale, sum_stride = job.steps;
+  const auto center = static_cast<uint32_t>(job.center());
+  const float* activation_scale = job.params->integer.scale + row * scale_stride + groups.scale;
+  const int32_t* activation_sum = job.params->integer.sum + row * sum_stride + s;
   Lanes::Float scale[kPanels], min[kPanels];
   Lanes::Int zero[kPanels];
 #pragma GCC unroll 2
@@ -105,44 +77,45 @@ void FinishTile(const Block& block, int64_t t, const Tile& tile, int64_t s, cons
   const __mmask16 begun = s == 0 ? 0 : 0xFFFF;
   float* total = block.total + t * kTileRows * kPanels * kGemmPanel;
   for (int64_t r = 0; r < rows; ++r, total += kPanels * kGemmPanel, upper += 16, lower += kPlanes == 2 ? 16 : 0) {
+    const float a = *activation_scale;
+    const int32_t sum = *activation_sum;
+    activation_scale += scale_stride;
+    activation_sum += sum_stride;
 #pragma GCC unroll 2
     for (int p = 0; p < kPanels; ++p) {
       Lanes::Int value = Lanes::LoadInt(upper + p * kTileSums);
       if constexpr (kPlanes == 2) value = _mm512_add_epi32(_mm512_slli_epi32(value, 8), Lanes::LoadInt(lower + p * kTileSums));
-      if constexpr (kOffset == GroupOffset::kNone) value = _mm512_sub_epi32(value, _mm512_set1_epi32(shift[r]));
-      if constexpr (kOffset == GroupOffset::kZeroPoint) value = Lanes::SubtractProduct(value, zero[p], shift[r]);
+      if constexpr (kOffset == GroupOffset::kNone) {
+        value = _mm512_sub_epi32(value, _mm512_set1_epi32(static_cast<int32_t>(static_cast<uint32_t>(sum) * center)));
+      }
+      if constexpr (kOffset == GroupOffset::kZeroPoint) value = Lanes::SubtractProduct(value, zero[p], sum);
       const Lanes::Float before = _mm512_maskz_load_ps(begun, total + p * kGemmPanel);
-      Lanes::Float result = Lanes::Fma(Lanes::Multiply(Lanes::ToFloat(value), Lanes::Set(activation_scale[r])), scale[p], before);
-      if constexpr (kOffset == GroupOffset::kMin) result = Lanes::Fma(Lanes::Set(__builtin_bit_cast(float, shift[r])), min[p], result);
+      Lanes::Float result = Lanes::Fma(Lanes::Multiply(Lanes::ToFloat(value), Lanes::Set(a)), scale[p], before);
+      if constexpr (kOffset == GroupOffset::kMin) result = Lanes::Fma(Lanes::Set(-(static_cast<float>(sum) * a)), min[p], result);
       Lanes::Store(total + p * kGemmPanel, result);
     }
   }
 }
 
-// Units of work whose sums wait for their scales, the oldest first. `first`: a unit's first activation tile.
+// The sums of a unit of work that wait for their scales: `first` is its first activation tile.
 struct Waiting {
-  struct Unit {
-    const int32_t* ints;
-    int64_t first, step;
-  };
-  Unit units[kDelay];
-  int count = 0;
-  int buffer = 0;  // of kDelay + 1, where the next unit's sums go
+  const int32_t* ints = nullptr;
+  int64_t first = 0, step = 0;
 };
 
 template <int kPlanes, int kActs, int kPanels, GroupOffset kOffset>
-PITH_ALWAYS_INLINE void FinishOldest(const Block& block, const Tile& tile, Waiting* waiting) {
-  const Waiting::Unit unit = waiting->units[0];
-  --waiting->count;
-  for (int i = 0; i < waiting->count; ++i) waiting->units[i] = waiting->units[i + 1];
-  FinishTile<kPlanes, kPanels, kOffset>(block, unit.first, tile, unit.step, unit.ints, unit.ints + 2 * kTileSums);
+PITH_ALWAYS_INLINE void Finish(const Block& block, const Tile& tile, Waiting* waiting) {
+  if (waiting->ints == nullptr) return;
+  const int32_t* ints = waiting->ints;
+  waiting->ints = nullptr;
+  FinishTile<kPlanes, kPanels, kOffset>(block, waiting->first, tile, waiting->step, ints, ints + 2 * kTileSums);
   if constexpr (kPlanes == 1 && kActs == 2) {
-    if (unit.first + 1 == block.tiles.count) return;  // the second tile repeats the first
-    FinishTile<kPlanes, kPanels, kOffset>(block, unit.first + 1, tile, unit.step, unit.ints + 2 * kTileSums, nullptr);
+    if (waiting->first + 1 == block.tiles.count) return;  // the second tile repeats the first
+    FinishTile<kPlanes, kPanels, kOffset>(block, waiting->first + 1, tile, waiting->step, ints + 2 * kTileSums, nullptr);
   }
 }
 
-// Activation tile `first`, or two, times the chunk of weights at `tile`. `ints`: buffers taken in turn, or where the chunk cuts steps, one
+// Activation tile `first`, or two, times the chunk of weights at `tile`. `ints`: two buffers in turn, or where the chunk cuts steps, one
 // of this unit that keeps their sums.
 template <int kPlanes, int kActs, int kPanels, GroupOffset kOffset, bool kInPlace>
 void MultiplyTiles(const Block& block, const Tile& tile, int64_t first, int32_t* ints, bool cut, Waiting* waiting) {
@@ -154,7 +127,7 @@ void MultiplyTiles(const Block& block, const Tile& tile, int64_t first, int32_t*
   const uint8_t* weights = tile.weights;
   for (int64_t k = tile.k_begin; k < tile.k_end;) {
     const int64_t s = k / job.step, step_end = (s + 1) * job.step, end = Min(step_end, tile.k_end);
-    int32_t* sums = cut ? ints : ints + waiting->buffer * kUnitSums;
+    int32_t* sums = cut || waiting->ints != ints ? ints : ints + kUnitSums;
     if (k == s * job.step) {
       ZeroSums<kActs, kPanels>();
     } else {
@@ -175,12 +148,9 @@ void MultiplyTiles(const Block& block, const Tile& tile, int64_t first, int32_t*
         if constexpr (kPanels == 2) _tile_dpbsud(3, 5, 7);
       }
     }
-    // A unit that keeps its buffer must not overwrite sums that wait.
-    while (waiting->count > (cut ? 0 : kDelay - 1)) FinishOldest<kPlanes, kActs, kPanels, kOffset>(block, tile, waiting);
+    Finish<kPlanes, kActs, kPanels, kOffset>(block, tile, waiting);
     StoreSums<kActs, kPanels>(sums);
-    if (end < step_end) continue;
-    waiting->units[waiting->count++] = {.ints = sums, .first = first, .step = s};
-    waiting->buffer = waiting->buffer == kDelay ? 0 : waiting->buffer + 1;
+    if (end == step_end) *waiting = {.ints = sums, .first = first, .step = s};
   }
 }
 
@@ -203,7 +173,7 @@ void ComputeTiled(const Block& block, int64_t panel, uint8_t* scratch) {
       MultiplyTiles<kPlanes, kActs, kPanels, kOffset, kInPlace>(block, tile, t, unit, cut, &waiting);
     }
   }
-  while (waiting.count > 0) FinishOldest<kPlanes, kActs, kPanels, kOffset>(block, tile, &waiting);
+  Finish<kPlanes, kActs, kPanels, kOffset>(block, tile, &waiting);
   StoreTiles<kPanels>(*job.params, block.tiles, panel,
                       [&](int64_t t, int64_t r, int64_t p) { return block.total + ((t * kTileRows + r) * kPanels + p) * kGemmPanel; });
 }
@@ -233,14 +203,10 @@ template <typename Format, int kPlanes> void RunTiledGemm(const GemmParams& para
   alignas(64) uint8_t scratch[Format::kUnitK == 4 ? 64 : kChunkK / 4 * 2 * kIntegerUnitBytes];
   alignas(64) float total[kTiledRowBlock * 2 * kGemmPanel];
   alignas(64) int8_t packed[kPackedBytes];
-  alignas(64) float scales[kMaxTerms / kPlanes];
-  alignas(64) int32_t shifts[kMaxTerms / kPlanes];
   Configure(tile_k, Min(params.m, kTileRows));
   ForTileRanges(params.m, params.problem.k * kPlanes, [&](const TileRange& range) {
-    const Block block = {
-        .job = &job, .tiles = range, .tile_k = tile_k, .packed = packed, .scales = scales, .shifts = shifts, .total = total};
+    const Block block = {.job = &job, .tiles = range, .tile_k = tile_k, .packed = packed, .total = total};
     PackActivations<kPlanes>(block);
-    PackTerms(block);
     int64_t panel = params.panel_begin;
     for (; panel + 2 <= params.panel_end; panel += 2) DispatchTiles<Format, kPlanes, 2>(block, panel, scratch);
     for (; panel < params.panel_end; ++panel) DispatchTiles<Format, kPlanes, 1>(block, panel, scratch);
